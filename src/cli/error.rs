@@ -330,6 +330,7 @@ impl From<StoreError> for CliError {
             | StoreError::OtherHost { .. }
             | StoreError::NotTaken { .. }
             | StoreError::LeaseEnded(_)
+            | StoreError::ClockOff(_)
             | StoreError::Draining(_)
             | StoreError::UnknownHost(_)
             | StoreError::HostInUse { .. }

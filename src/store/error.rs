@@ -1,25 +1,27 @@
 //! The errors of the store, grouped by what a person can do about them.
 
+mod archive_error;
+
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fmt, io};
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 
-use crate::core::agent::child_worktree::Worktree;
 use crate::core::chain::admission::NotAdmitted;
 use crate::core::chain::frame_state::IllegalEvent;
 use crate::core::chain::limits::LimitReached;
 use crate::core::housekeeping::archive::BadArchive;
 use crate::core::housekeeping::file_ownership::Exposed;
-use crate::core::housekeeping::fsck_finding::FsckFinding;
 use crate::core::housekeeping::hosting::{Elsewhere, NotTaken};
 use crate::core::housekeeping::rights::Right;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request_state::IllegalRequestEvent;
-use crate::core::text::time::{age, on_clock};
+use crate::core::text::time::{age, on_clock, time_until};
+
+pub(crate) use crate::store::error::archive_error::ArchiveError;
 
 /// The result of the store's functions.
 pub(crate) type Result<T> = std::result::Result<T, StoreError>;
@@ -173,6 +175,9 @@ pub enum StoreError {
     /// This host cannot start agents, because it may not be able to end them before other hosts take their chains.
     #[error("cannot start agents: the lease of the host {0} has ended")]
     LeaseEnded(String),
+    /// The clock of this host is far off, so it cannot tell what is due.
+    #[error("cannot start agents: the clock of this host is {} the server's", apart(*.0))]
+    ClockOff(SignedDuration),
     /// The host starts no agents.
     #[error("cannot start agents: the host {0} is being drained")]
     Draining(String),
@@ -304,46 +309,6 @@ pub enum StoreError {
     QuestionWithdrawn(RequestId),
 }
 
-/// Why a tree was not exported, or an archive not imported. Nothing was changed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ArchiveError {
-    /// The archive cannot be written.
-    #[error("the archive cannot be written")]
-    Write(#[source] io::Error),
-    /// The archive cannot be read.
-    #[error("the archive cannot be read")]
-    Read(#[source] io::Error),
-    /// It is larger than an import accepts.
-    #[error("{0} is too large for an archive")]
-    TooLarge(String),
-    /// An agent of the tree is running, or its runner died and its attempt has not been concluded yet.
-    #[error("the agent {} is running", .0.short())]
-    Running(FrameId),
-    /// The frame waits, but no copy of its session exists.
-    #[error("no copy of the session of {} was kept", .0.short())]
-    NoCopy(FrameId),
-    /// The archive is damaged.
-    #[error("the archive cannot be imported")]
-    Bad(#[from] BadArchive),
-    /// The rows of the archive contradict each other.
-    #[error("the archive cannot be imported: {0}")]
-    Contradicts(FsckFinding),
-    /// It was imported before, or was exported here.
-    #[error("{0} already exists here")]
-    Exists(String),
-    /// A frame's working directory does not exist on this machine.
-    #[error("{} worked in {}, which does not exist here", frame.short(), cwd.display())]
-    NoDirectory {
-        /// The frame.
-        frame: FrameId,
-        /// Its working directory.
-        cwd: PathBuf,
-        /// The git worktree that was created for it, and that contains the directory.
-        worktree: Option<Box<Worktree>>,
-    },
-}
-
 impl From<BadArchive> for StoreError {
     fn from(why: BadArchive) -> Self {
         ArchiveError::from(why).into()
@@ -375,6 +340,13 @@ impl StoreError {
 fn clock(at: Timestamp) -> String {
     let now = Timestamp::now();
     format!("{} ({} ago)", on_clock(at, now, &TimeZone::system()), age(at, now))
+}
+
+/// How far a clock is ahead of another one, or behind it.
+fn apart(ahead: SignedDuration) -> String {
+    let now = Timestamp::now();
+    let other = now.checked_add(ahead.abs()).unwrap_or(Timestamp::MAX);
+    format!("{} {}", time_until(other, now), if ahead.is_negative() { "behind" } else { "ahead of" })
 }
 
 /// One of several things that an id may mean.

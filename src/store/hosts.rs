@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::core::housekeeping::hosting::{Labels, Offer};
 use crate::core::housekeeping::rights::Grant;
@@ -24,6 +24,8 @@ pub(crate) struct Renewed {
     pub(crate) has_lapsed: bool,
     /// Whether the host starts no more agents.
     pub(crate) is_draining: bool,
+    /// How far the clock of this host is ahead of the server's; negative: behind.
+    pub(crate) ahead: SignedDuration,
 }
 
 /// A host, as the others see it.

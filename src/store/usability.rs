@@ -198,7 +198,10 @@ fn unusable(error: &StoreError) -> Finding {
         StoreError::Busy(_) => "run the command again",
         StoreError::Full(_) => "free some space",
         StoreError::Server { .. } => "check the server with the same address: psql ADDRESS",
-        StoreError::ObjectStorage { .. } => "check the variables that begin with AWS_, and the rights of the key",
+        StoreError::ObjectStorage { place, .. } if place.starts_with("s3://") => {
+            "check AWS_ENDPOINT_URL, AWS_REGION and the key, which must be able to read, write and delete objects"
+        }
+        StoreError::ObjectStorage { .. } => "check that the directory is there and can be written",
         _ => ELSEWHERE,
     };
     Finding::problem(DATABASE, format!("{error}{cause}"), hint)

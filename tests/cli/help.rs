@@ -1762,16 +1762,16 @@ fn every_command_explains_itself() {
     insta::assert_snapshot!(help(&["service"]), @"
     Install a service that continues chains
 
-    Installs a systemd timer, or on macOS a launchd agent, of your user that runs `agent-cli resume
-    --all` every minute. It also catches up after the machine was off or asleep. No process runs in
-    between. With `--work`, a systemd service or launchd agent keeps `agent-cli work` running instead.
+    Installs a systemd user timer (on macOS a launchd agent) that runs `agent-cli resume --all` every
+    minute. It also catches up after the machine was off or asleep. No process runs in between. With
+    `--work`, a systemd service or launchd agent keeps `agent-cli work` running instead.
 
     Usage: agent-cli service [OPTIONS] <COMMAND>
 
     Commands:
       install    Write the files of the service and start it, and print what was written
       status     Show whether the service is installed and active
-      uninstall  Stop the service and remove its files, saved login variables too
+      uninstall  Stop the service and remove its files, also the one with saved variables
       help       Print this message or the help of the given subcommand(s)
 
     Options:
@@ -1806,7 +1806,7 @@ fn every_command_explains_itself() {
               How many agents may run at once over all chains [default: 4]
 
           --work
-              Keep `agent-cli work` running, if hosts share a server
+              Keep `agent-cli work` running instead; requires a server that hosts share
 
           --labels <LABELS>
               With --work: the labels of this host, separated by commas [default: the setting labels]
@@ -1855,7 +1855,7 @@ fn every_command_explains_itself() {
               Print help (see a summary with '-h')
     ");
     insta::assert_snapshot!(help(&["service", "uninstall"]), @"
-    Stop the service and remove its files, saved login variables too
+    Stop the service and remove its files, also the one with saved variables
 
     Usage: agent-cli service uninstall [OPTIONS]
 

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::gate::wait_until;
 use crate::network::Network;
 use crate::postgres;
+use crate::skewed_clock::off_by;
 use crate::world::{World, write_config};
 
 /// Two hosts with a short lease. The projects are in directories that both have.
@@ -99,6 +100,28 @@ fn a_chain_elsewhere_continues_when_a_person_forgets_its_host() {
     is_lost(&one);
     other.run(&["resume", &id]).prints("tomorrow");
     assert!(other.run(&["hosts", "forget", &lost, "--yes"]).exits_with(2).stderr.contains("there is no host"));
+}
+
+#[test]
+fn a_host_whose_clock_is_years_off_starts_nothing() {
+    let Some([one, other]) = hosts() else { return };
+    one.file("root.md", "ask When?\nreply {result}\n");
+    let id = one.spawn_paused("root.md");
+    let wrong = off_by("+1100d").into_iter().fold(other, |world, (name, value)| world.with(name, value));
+    wrong.file("root.md", "reply ok\n");
+    let refused = wrong.run(&["spawn", "root.md"]);
+    assert!(
+        refused.exits_with(1).stderr.contains("the clock of this host is 1100 d ahead of the server's"),
+        "{refused}"
+    );
+    assert!(refused.stderr.contains("timedatectl"), "{refused}");
+    assert_eq!(wrong.starts(), 0);
+    wrong.answer("tomorrow");
+    one.run(&["resume", &id]).prints("tomorrow");
+    // The chain starts when the clock has been set.
+    let right = off_by("+0").into_iter().fold(wrong, |world, (name, value)| world.with(name, value));
+    right.run(&["resume", "--all"]).succeeds();
+    assert_eq!(right.starts(), 1);
 }
 
 #[test]

@@ -11,16 +11,20 @@ mod log;
 #[allow(dead_code, reason = "others take more of it")]
 mod marked;
 mod names;
+#[allow(dead_code, reason = "others take more of it")]
 #[path = "../support/network.rs"]
 mod network;
 mod outcome;
 mod page;
+#[allow(dead_code, reason = "others take more of it")]
 #[path = "../support/postgres.rs"]
 mod postgres;
 mod programs;
 #[path = "../support/pty.rs"]
 mod pty;
 mod repository;
+#[path = "../support/skewed_clock.rs"]
+mod skewed_clock;
 mod while_waiting;
 mod world;
 

@@ -88,7 +88,8 @@ fn answered(stored: &mut Stored, method: &Method, name: String, head: &HeaderMap
             stored.objects.insert(name, body);
             (StatusCode::OK, Bytes::new())
         }
-        Method::GET => match stored.objects.get(&name) {
+        // The server leaves out the content of an answer to HEAD.
+        Method::GET | Method::HEAD => match stored.objects.get(&name) {
             Some(content) => (StatusCode::OK, content.clone()),
             None => (StatusCode::NOT_FOUND, "<Error><Code>NoSuchKey</Code></Error>".into()),
         },
@@ -135,7 +136,7 @@ fn a_chain_continues_from_object_storage_when_its_host_is_lost() {
 }
 
 #[test]
-fn a_pause_needs_no_object_storage() {
+fn a_pause_is_recorded_when_object_storage_fails() {
     let Some(database) = database() else { return };
     let service = Service::start();
     let world = service.host(&database);
@@ -156,7 +157,7 @@ fn a_pause_needs_no_object_storage() {
 }
 
 #[test]
-fn chains_that_are_moved_to_a_server_have_their_copies_in_object_storage() {
+fn moving_chains_to_a_server_copies_their_files_to_object_storage() {
     let Some(database) = database() else { return };
     let service = Service::start();
     let world = service.host(&database).with("AGENT_CLI_STORE", "");
@@ -181,9 +182,11 @@ fn object_storage_that_cannot_be_used_is_not_chosen() {
     assert!(refused.exits_with(1).stderr.contains("AccessDenied"), "{refused}");
     assert!(refused.stderr.contains("AWS_ACCESS_KEY_ID"), "{refused}");
     let world = World::with_hooks();
-    for (place, why) in
-        [("s3:/bucket", "must be s3://"), ("s3://user@bucket", "name no bucket"), ("file://relative", "full path")]
-    {
+    for (place, why) in [
+        ("s3:/bucket", "must be s3://"),
+        ("s3://user@bucket", "does not name a valid bucket"),
+        ("file://relative", "absolute path"),
+    ] {
         let refused = world.run(&["ls", "--store", &format!("{database}?copies={place}")]);
         assert!(refused.exits_with(2).stderr.contains(why), "{refused}");
     }

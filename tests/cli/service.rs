@@ -36,7 +36,7 @@ fn it_is_installed_looked_at_and_removed() {
     wrote [HOME]/.config/systemd/user/agent-cli.service
     wrote [HOME]/.config/systemd/user/agent-cli.timer
     --- stderr
-    chains are continued every minute; agent-cli service status shows whether it is active
+    the service continues chains every minute; agent-cli service status shows whether it is active
     warning: the service only runs while you are logged in
     hint: loginctl enable-linger lets it run always
     --- exit status: 0
@@ -53,7 +53,7 @@ fn it_is_installed_looked_at_and_removed() {
     assert!(service.contains(" resume --all\n"), "{service}");
     assert!(!service.contains("AGENT_CLI_CONFIG"), "it is where the service looks: {service}");
     insta::assert_snapshot!(run(&world, &["status"]), @"
-    installed, and active: chains are continued every minute
+    installed, and active: the service continues chains every minute
     only runs while you are logged in
     file [HOME]/.config/systemd/user/agent-cli.service
     file [HOME]/.config/systemd/user/agent-cli.timer
@@ -94,7 +94,7 @@ fn work_is_kept_running_instead() {
     wrote [HOME]/.config/systemd/user/agent-cli.service
     removed [HOME]/.config/systemd/user/agent-cli.timer
     --- stderr
-    agent-cli work is kept running; agent-cli service status shows whether it is active
+    the service keeps agent-cli work running; agent-cli service status shows whether it is active
     --- exit status: 0
     ");
     let called = ["disable --now agent-cli.timer", "daemon-reload", "enable --now agent-cli.service"];
@@ -108,7 +108,7 @@ fn work_is_kept_running_instead() {
     run(&world, &work[..4]).succeeds();
     assert!(calls(&world)[before..].contains("restart --no-block agent-cli.service\n"), "{}", calls(&world));
     insta::assert_snapshot!(run(&world, &["status"]), @"
-    installed, and active: agent-cli work is kept running
+    installed, and active: the service keeps agent-cli work running
     runs while you are logged out, too
     file [HOME]/.config/systemd/user/agent-cli.service
     file [HOME]/.config/agent-cli/service.env
@@ -138,7 +138,13 @@ fn a_login_is_saved_only_if_that_is_wanted_and_only_the_user_can_read_it() {
     );
     assert_eq!(fs::metadata(&file).expect("it is there").permissions().mode() & 0o777, 0o600);
     run(&world, &["install", "--max-parallel-total", "2"]).succeeds();
-    assert!(fs::read_to_string(&file).expect("it stays").contains("quoted"), "what was saved stays");
+    let saved = fs::read_to_string(&file).expect("it stays");
+    assert!(saved.contains("quoted"), "what was saved stays");
+    fs::write(&file, format!("{saved}AWS_REGION=\"eu\"\n")).expect("writable");
+    let world = world.with("ANTHROPIC_API_KEY", "new");
+    run(&world, &["install", "--save-login"]).succeeds();
+    let saved = fs::read_to_string(&file).expect("it stays");
+    assert!(saved.ends_with("ANTHROPIC_API_KEY=\"new\"\nAWS_REGION=\"eu\"\n") && !saved.contains("quoted"), "{saved}");
 }
 
 #[test]

@@ -158,14 +158,14 @@ fn a_chain_for_any_host_is_recorded_only_if_its_commit_is_pushed() {
     write_executable(&hook, "#!/bin/sh\necho 'no pushes on Fridays' >&2\nexit 1\n");
     insta::assert_snapshot!(world.run(&["spawn", "root.md", "--worktree", "--remote", "origin", "--on", "any"]), @"
     --- stderr
-    error: the commit of the new worktree could not be pushed to origin: [remote rejected] (pre-receive hook declined); no pushes on Fridays
-    hint: git push origin HEAD:refs/agent-cli/test tries the same
+    error: failed to push the new worktree's commit to origin: [remote rejected] (pre-receive hook declined); no pushes on Fridays
+    hint: to test access: git push origin HEAD:refs/agent-cli/test
     --- exit status: 1
     ");
     insta::assert_snapshot!(world.run(&["spawn", "root.md", "--worktree", "--on", "any"]), @"
     --- stderr
-    error: --on does not work with --worktree: its files are only on this host
-    hint: add --remote NAME, or --worktree=false
+    error: --on does not work with --worktree alone: the worktree would exist only on this host
+    hint: add --remote NAME, or leave --worktree out (--worktree=false overrides the setting)
     --- exit status: 2
     ");
     assert!(world.run(&["ls", "-ap", "--json"]).json().as_array().expect("a list").is_empty());

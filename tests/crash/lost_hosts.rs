@@ -1,5 +1,5 @@
-//! Three hosts share a server and run the same chains, while they are killed, suspended and cut off from the server at random. Without
-//! `AGENT_CLI_TEST_SERVER`, this checks nothing.
+//! Three hosts, whose clocks differ, share a server and run the same chains, while they are killed, suspended and cut off from the server
+//! at random, the network becomes slow, and the server crashes. Without `AGENT_CLI_TEST_SERVER`, this checks nothing.
 
 use std::fs;
 use std::thread;
@@ -14,6 +14,7 @@ use crate::gate::wait_within;
 use crate::invocation::Running;
 use crate::network::Network;
 use crate::postgres;
+use crate::skewed_clock::off_by;
 use crate::world::{World, write_config};
 
 /// How many faults happen, in a sample and in a whole run. A longer test sets its own number in the variable.
@@ -21,6 +22,8 @@ const FAULTS: [usize; 2] = [15, 40];
 const MORE_FAULTS: &str = "AGENT_CLI_HOST_FAULTS";
 /// The seed; a failed test has printed it.
 const SEED: &str = "AGENT_CLI_CRASH_SEED";
+/// How far the clocks of the hosts are off, in seconds.
+const CLOCKS: [&str; HOSTS] = ["+0", "+240", "-240"];
 const HOSTS: usize = 3;
 /// How many chains are unfinished at the same time.
 const CHAINS: usize = 6;
@@ -61,13 +64,14 @@ impl Trial {
         let url = postgres::new_database();
         let project = World::with_hooks().with("AGENT_CLI_STORE", &url);
         let shared = format!("lease = \"2s\"\nshared-directories = [\"{}\"]\n", project.project().display());
-        let host = || {
+        let host = |clock: &str| {
             let network = Network::new(&url);
             let world = World::with_hooks().with("AGENT_CLI_STORE", &network.url);
+            let world = off_by(clock).into_iter().fold(world, |world, (name, value)| world.with(name, value));
             write_config(&world, &shared);
             Host { world, network }
         };
-        let hosts = (0..HOSTS).map(|_| host()).collect();
+        let hosts = CLOCKS.map(host).into();
         Self { chance: Chance::new(seed), hosts, project, chains: Vec::new() }
     }
 
@@ -82,7 +86,7 @@ impl Trial {
             let at = usize::try_from(self.chance.below(HOSTS as u64)).expect("it is small");
             let (host, time) = (&hosts[at], Duration::from_millis(self.chance.below(6000)));
             println!("fault {fault}: host {at}");
-            match self.chance.below(5) {
+            match self.chance.below(7) {
                 0 => workers[at].kill(),
                 1 => {
                     host.network.is_down(true);
@@ -101,6 +105,12 @@ impl Trial {
                     thread::sleep(time);
                     host.network.is_down(false);
                 }
+                4 => {
+                    host.network.is_slow(Duration::from_millis(50 + self.chance.below(250)));
+                    thread::sleep(time);
+                    host.network.is_slow(Duration::ZERO);
+                }
+                5 => postgres::crash(),
                 _ => postgres::end_connections(&host.network.url),
             }
             thread::sleep(Duration::from_millis(self.chance.below(500)));

@@ -25,6 +25,8 @@ mod postgres;
 mod programs;
 #[path = "../cli/repository.rs"]
 mod repository;
+#[path = "../support/skewed_clock.rs"]
+mod skewed_clock;
 #[path = "../cli/world.rs"]
 mod world;
 

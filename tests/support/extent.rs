@@ -2,7 +2,7 @@
 //!
 //! `cargo test` runs every kind of test on the newest Claude Code, with a sample of the cases and of the random kills. With
 //! `AGENT_CLI_TESTS=all` it also runs on older versions, and tries every case; `AGENT_CLI_TESTS=rest` leaves out what plain `cargo test`
-//! has run on the newest version, and older versions for what it does not run at all or what shows little about Claude Code itself.
+//! has run on the newest version, and older versions for what it does not run at all or what mainly tests agent-cli's own logic.
 //! Nothing else reads that variable.
 
 use std::env;

@@ -3,6 +3,8 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::{Mutex, OnceLock};
+use std::thread;
+use std::time::Duration;
 
 /// Creates a cluster in a temporary directory and prints the path. Stops and removes the cluster when the input is closed.
 /// PostgreSQL refuses to run as root.
@@ -76,6 +78,14 @@ pub(crate) fn execute_as(url: &str, user: &str, sql: &str) -> Result<String, Str
 pub(crate) fn end_connections(url: &str) {
     let name = url.rsplit('/').next().expect("an address has a database");
     run("postgres", &format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"));
+}
+
+/// Kills a process of the server, which then ends all others and recovers, as after a crash. Returns when it accepts connections again.
+pub(crate) fn crash() {
+    psql("agent", "postgres", "COPY (SELECT pg_backend_pid()) TO PROGRAM 'xargs kill -KILL'");
+    while !psql("agent", "postgres", "SELECT 1").status.success() {
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 fn run(database: &str, sql: &str) {

@@ -61,8 +61,8 @@ macro_rules! on_every_version {
 }
 pub(crate) use on_every_version;
 
-/// The same for functions about what agent-cli does with facts that other tests show on every version: `.ci/run` has no time for
-/// them on older versions.
+/// The same for functions that mainly test agent-cli's own logic: they run on older versions only before a release. Other tests check
+/// the behaviour of Claude Code on every version.
 macro_rules! on_every_version_before_a_release {
     ($($test:ident),+ $(,)?) => {
         mod on_every_version_before_a_release {

@@ -85,6 +85,19 @@ pub(crate) fn shared(store: &Store) -> Result<&dyn Hosts, Refusal> {
     })
 }
 
+/// Refuses a chain for any host whose agents could only begin on this one.
+pub(crate) fn begins_anywhere(in_own_worktree: bool, is_fork: bool) -> Result<(), Refusal> {
+    let (why, hint) = if in_own_worktree {
+        let hint = "add --remote NAME, or leave --worktree out (--worktree=false overrides the setting)";
+        ("--worktree alone: the worktree would exist only on this host", hint)
+    } else if is_fork {
+        ("--fork-from: that conversation is only on this host", "leave one of them out")
+    } else {
+        return Ok(());
+    };
+    Err(Refusal::new(format!("--on does not work with {why}")).hint(hint))
+}
+
 /// The host with this name, or the only one whose name begins like this.
 fn found(hosts: &dyn Hosts, named: &str) -> Result<Host, AppError> {
     let mut all = hosts.hosts()?;

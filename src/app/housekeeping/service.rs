@@ -33,7 +33,7 @@ pub(crate) struct Outcome {
     pub(crate) missing_login: Vec<String>,
 }
 
-/// Returns the plan of [`install`]. The values of variables are hidden, because the plan may be shown to others.
+/// Returns the plan of [`install`].
 pub(crate) fn plan(
     asker: &Asker,
     service: &Service,
@@ -42,9 +42,7 @@ pub(crate) fn plan(
     value: impl Fn(&str) -> Option<OsString>,
 ) -> Result<ServicePlan, AppError> {
     asker.may(PersonsTask::ChangeService)?;
-    let mut variables = variables(input, around, value);
-    variables.iter_mut().for_each(|(_, value)| "(its value)".clone_into(value));
-    Ok(service.plan(&spec(service, input), &variables)?)
+    Ok(service.plan(&spec(service, input), &variables(input, around, value))?)
 }
 
 /// Installs the service. `around` describes the logins of this shell, and `value` looks up a variable.

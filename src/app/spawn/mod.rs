@@ -16,7 +16,7 @@ use crate::app::config::chain_defaults;
 use crate::app::config::setting;
 use crate::app::config::sources::Configuration;
 use crate::app::error::{AppError, Refusal};
-use crate::app::housekeeping::hosts::shared;
+use crate::app::housekeeping::hosts::{begins_anywhere, shared};
 use crate::app::spawn::note::SpawnNote;
 use crate::app::view::estimate::{AgentEstimateView, EstimateView, Starts};
 use crate::app::{App, GivenText, lookup};
@@ -269,14 +269,7 @@ fn prepare(
     let (name, on) = (input.name.clone(), input.on.clone());
     if on.is_some() {
         shared(app.store)?;
-        let only_here = [
-            (is_apart && request.remote.is_none(), "--worktree", "add --remote NAME, or --worktree=false"),
-            (request.source.is_some(), "--fork-from", "leave one of them out"),
-        ];
-        if let Some((_, option, hint)) = only_here.into_iter().find(|(is_so, ..)| *is_so) {
-            let message = format!("--on does not work with {option}: its files are only on this host");
-            return Err(Refusal::new(message).hint(hint).into());
-        }
+        begins_anywhere(is_apart && request.remote.is_none(), request.source.is_some())?;
     }
     let launch = launch_options(app, input, configuration, of_environment, &request, &run)?;
     run.claude = run.claude.map(|_| launch.claude.clone());

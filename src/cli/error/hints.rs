@@ -35,7 +35,7 @@ pub(super) fn of_worktree(message: String, error: &WorktreeError) -> CliError {
         }
         WorktreeError::NotCloned { repository, url } => failed.hint(clone(repository, url)),
         WorktreeError::NotPushed { remote, .. } => {
-            failed.hint(format!("git push {} HEAD:refs/agent-cli/test tries the same", shell_word(remote)))
+            failed.hint(format!("to test access: git push {} HEAD:refs/agent-cli/test", shell_word(remote)))
         }
         WorktreeError::Replaced(_)
         | WorktreeError::Elsewhere(_)
@@ -166,6 +166,9 @@ pub(super) fn of_server(message: String, error: &StoreError) -> CliError {
         StoreError::LeaseEnded(_) => {
             failed.hint("when the server can be reached again, agent-cli resume --all continues")
         }
+        StoreError::ClockOff(_) => {
+            failed.hint("set the clock, or the server's: timedatectl shows whether it is synchronised")
+        }
         StoreError::Draining(host) => failed.hint(format!("agent-cli hosts undrain {host}")),
         StoreError::Server { why, .. } if why.contains("TLS") || why.contains("certificate") => failed
             .hint(
@@ -173,18 +176,21 @@ pub(super) fn of_server(message: String, error: &StoreError) -> CliError {
             )
             .hint("without it, the connection is not encrypted: add ?sslmode=disable to the address to allow that"),
         StoreError::Server { .. } => failed.hint("check the server with the same address: psql ADDRESS"),
-        StoreError::BadStore { why } if why.starts_with("its copies") => {
+        StoreError::BadStore { why } if why.starts_with("copies=") => {
             CliError::usage(message).hint("for example postgres://USER@HOST/DATABASE?copies=s3://BUCKET/PREFIX")
         }
         StoreError::BadStore { .. } => {
             CliError::usage(message).hint("psql accepts the same addresses: postgres://USER@HOST:PORT/DATABASE")
         }
-        StoreError::ObjectStorage { place, .. } if place.starts_with("s3://") => failed
-            .hint("the environment must have AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, and for a service other than Amazon's AWS_ENDPOINT_URL"),
-        StoreError::ObjectStorage { .. } => failed,
-        StoreError::OtherObjectStorage(place) => {
-            failed.hint(format!("add ?copies={place} to the address of the database: agent-cli hosts --store ADDRESS"))
+        StoreError::ObjectStorage { why, .. } if why.contains("URL scheme") => {
+            failed.hint("AWS_ENDPOINT_URL must begin with https://; AWS_ALLOW_HTTP=true allows http")
         }
+        StoreError::ObjectStorage { place, .. } if place.starts_with("s3://") => failed
+            .hint("set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION in the environment")
+            .hint("for a service other than Amazon S3, also set AWS_ENDPOINT_URL"),
+        StoreError::ObjectStorage { .. } => failed,
+        StoreError::OtherObjectStorage(place) => failed
+            .hint(format!("if it is yours, name it in the address of the database: ?copies={}", shell_word(place))),
         StoreError::CopiedDirectory(dir) => failed
             .hint("set AGENT_CLI_STATE_DIR to another directory, so that no agent runs on both machines")
             .hint(format!(

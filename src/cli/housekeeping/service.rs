@@ -23,7 +23,7 @@ use crate::runtime::housekeeping::service::{Manager, PlannedFile, Service, Servi
 
 /// Install a service that continues chains
 ///
-/// Installs a systemd timer, or on macOS a launchd agent, of your user that runs `agent-cli resume --all` every minute. It also
+/// Installs a systemd user timer (on macOS a launchd agent) that runs `agent-cli resume --all` every minute. It also
 /// catches up after the machine was off or asleep. No process runs in between. With `--work`, a systemd service or launchd agent
 /// keeps `agent-cli work` running instead.
 #[derive(Debug, Args)]
@@ -46,7 +46,7 @@ enum Action {
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         max_parallel_total: Option<u32>,
 
-        /// Keep `agent-cli work` running, if hosts share a server
+        /// Keep `agent-cli work` running instead; requires a server that hosts share
         #[arg(long)]
         work: bool,
 
@@ -68,7 +68,7 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Stop the service and remove its files, saved login variables too
+    /// Stop the service and remove its files, also the one with saved variables
     Uninstall,
 }
 
@@ -147,13 +147,19 @@ fn install(
 }
 
 fn print_plan(plan: &ServicePlan) -> Result<(), CliError> {
-    for PlannedFile { path, text, is_there, .. } in &plan.files {
+    // Others may see what is printed.
+    let hidden = |line: &str| match line.split_once('=') {
+        Some((name, _)) if !line.starts_with('#') => format!("{name}=\"(its value)\""),
+        _ => line.to_owned(),
+    };
+    for PlannedFile { path, text, mode, is_there } in &plan.files {
+        let shown = |line: &str| if mode & 0o077 == 0 { hidden(line) } else { line.to_owned() };
         if *is_there {
             print(&format!("unchanged {}\n", path.display()))?;
             continue;
         }
         print(&format!("would write {}\n", path.display()))?;
-        let text: String = text.lines().map(|line| format!("  {line}").trim_end().to_owned() + "\n").collect();
+        let text: String = text.lines().map(|line| format!("  {}", shown(line)).trim_end().to_owned() + "\n").collect();
         print(&text)?;
     }
     if let Some(path) = &plan.removed {
@@ -170,7 +176,11 @@ const LINGER: &str = "loginctl enable-linger lets it run always";
 
 /// What the installed service does while it is active.
 fn effect(service: &Service) -> &'static str {
-    if service.keeps_working() { "agent-cli work is kept running" } else { "chains are continued every minute" }
+    if service.keeps_working() {
+        "the service keeps agent-cli work running"
+    } else {
+        "the service continues chains every minute"
+    }
 }
 
 /// Explains what a person should know about a newly installed service.

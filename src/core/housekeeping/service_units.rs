@@ -130,10 +130,11 @@ pub(crate) fn launchd_agent(label: &str, spec: &ServiceSpec<'_>) -> String {
     )
 }
 
-/// The file with login variables. A shell and systemd read it in the same way.
+/// The file with login variables. A shell and systemd read it in the same way. Other variables that a person has written into the file
+/// `before` remain.
 ///
 /// The error is the name of a variable whose value has several lines.
-pub(crate) fn environment_file(variables: &[(String, String)]) -> Result<String, String> {
+pub(crate) fn environment_file(variables: &[(String, String)], before: &str) -> Result<String, String> {
     let mut text = "# Read by the service of agent-cli. Only you can read this file.\n# One variable a line, for example:\n# CLAUDE_CODE_OAUTH_TOKEN=\"…\"\n".to_owned();
     for (name, value) in variables {
         if value.contains(['\n', '\r', '\0']) {
@@ -148,6 +149,11 @@ pub(crate) fn environment_file(variables: &[(String, String)]) -> Result<String,
         }
         text.push_str(&format!("{name}=\"{escaped}\"\n"));
     }
+    let is_other = |line: &&str| {
+        let name = line.trim_start().split('=').next().unwrap_or_default();
+        !name.is_empty() && !name.starts_with('#') && variables.iter().all(|(saved, _)| saved != name)
+    };
+    before.lines().filter(is_other).for_each(|line| text.push_str(&format!("{line}\n")));
     Ok(text)
 }
 

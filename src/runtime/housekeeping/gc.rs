@@ -111,7 +111,8 @@ pub(crate) fn collect(
     collected.count(removing.begin(store, prepared, request)?);
     collected.count(removing.wait()?);
     collected.take(store, handed_over, with_ignored, pretend)?;
-    let is_smaller = !collected.trees.is_empty() && !pretend;
+    // A server has more to delete than what was removed here.
+    let is_smaller = (!collected.trees.is_empty() || store.hosts().is_some()) && !pretend;
     let dir = store.dir().path().to_owned();
     let shrinking = is_smaller.then(|| thread::spawn(move || shrink(&dir)));
     collected.sweep(store, pretend, tell)?;

@@ -1,5 +1,4 @@
-//! Installs `agent-cli resume --all` as a systemd timer, or `agent-cli work` as a systemd service, of the user; or either as a launchd
-//! agent.
+//! Installs a user service that runs `agent-cli resume --all` every minute, or keeps `agent-cli work` running, with systemd or launchd.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
@@ -82,7 +81,7 @@ pub(crate) struct Installed {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct ServiceStatus {
     pub(crate) installed: bool,
-    /// Whether it is started every minute, or runs.
+    /// Whether the timer is active, or with `--work` the service.
     pub(crate) active: bool,
     /// Whether it runs while its user is not logged in; `None`: the system cannot tell.
     pub(crate) lingers: Option<bool>,
@@ -141,7 +140,11 @@ impl Service {
         }
         let mut files = Vec::new();
         if !variables.is_empty() || !self.environment.exists() {
-            let text = service_units::environment_file(variables).map_err(ServiceError::SeveralLines)?;
+            let before = match fs::read_to_string(&self.environment) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+                read => read.map_err(|source| ServiceError::Write { path: self.environment.clone(), source })?,
+            };
+            let text = service_units::environment_file(variables, &before).map_err(ServiceError::SeveralLines)?;
             files.push(PlannedFile::new(self.environment.clone(), text, 0o600));
         }
         let is_timed = spec.duty == Duty::Resume;
@@ -157,13 +160,13 @@ impl Service {
         let systemctl = |arguments: &[&str]| words(&[&["systemctl", "--user"], arguments].concat());
         let commands = match self.manager {
             Manager::Systemd => {
-                // What an earlier installation started must not run beside this one.
+                // What an earlier installation started must not keep running.
                 let other =
                     if is_timed { self.keeps_working().then_some(UNIT) } else { removed.as_ref().map(|_| TIMER) };
                 let ends = other.map(|unit| systemctl(&["disable", "--now", unit]));
                 let own = if is_timed { TIMER } else { UNIT };
                 let has_changed = files.iter().any(|file| file.path.ends_with(UNIT) && !file.is_there);
-                // It would go on as it was started. It can take long to end.
+                // A running one keeps its old arguments until it is restarted, and its agents may take long to end.
                 let anew = (!is_timed && has_changed && self.keeps_working())
                     .then(|| systemctl(&["restart", "--no-block", UNIT]));
                 let starts = [systemctl(&["daemon-reload"]), systemctl(&["enable", "--now", own])];
@@ -185,7 +188,7 @@ impl Service {
     ) -> Result<Installed, ServiceError> {
         let ServicePlan { files, removed, commands } = self.plan(spec, variables)?;
         let start = |command: &Vec<String>| run(&command.iter().map(String::as_str).collect::<Vec<_>>()).map(drop);
-        // systemd must still know what it is to end.
+        // systemd can only stop a unit that it still knows.
         let (ends, starts): (Vec<_>, Vec<_>) =
             commands.into_iter().partition(|words| words.contains(&"disable".to_owned()));
         let mut failed = ends.iter().try_for_each(start).err();
@@ -230,7 +233,7 @@ impl Service {
 
     fn is_active(&self) -> bool {
         match self.manager {
-            // This asks whether any of them is.
+            // This succeeds if one of them is active.
             Manager::Systemd => run(&["systemctl", "--user", "is-active", "--quiet", TIMER, UNIT]).is_ok(),
             Manager::Launchd => run(&["launchctl", "list", LABEL]).is_ok(),
         }
@@ -308,10 +311,10 @@ mod tests {
     #[test]
     fn a_shell_reads_every_value_of_the_environment_file_as_it_is() {
         let hostile = "a$(touch /tmp/x)`y`\\\"z' %n";
-        let text = service_units::environment_file(&[("KEY".into(), hostile.into())]).unwrap();
+        let text = service_units::environment_file(&[("KEY".into(), hostile.into())], "").unwrap();
         let script = format!("set -a; {text}\nprintf %s \"$KEY\"");
         let read = Command::new("sh").args(["-c", &script]).output().unwrap();
         assert_eq!(String::from_utf8(read.stdout).unwrap(), hostile);
-        assert_eq!(service_units::environment_file(&[("KEY".into(), "a\nb".into())]), Err("KEY".into()));
+        assert_eq!(service_units::environment_file(&[("KEY".into(), "a\nb".into())], ""), Err("KEY".into()));
     }
 }

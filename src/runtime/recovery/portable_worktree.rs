@@ -94,6 +94,13 @@ impl PortableWorktree {
             return Ok(notices.unwrap_or_default());
         };
         let noted = self.noted(store.dir()).map_err(while_trying("read what is known about the worktree"))?;
+        // A new agent has never seen the worktree.
+        let is_new = self.owner == frame.id && store.attempts(frame.id)?.is_empty();
+        if is_new && remote::has_base(worktree) {
+            worktree::ensure(worktree, &frame.cwd)?;
+            self.note(store.dir(), PUSHED, snapshot).map_err(while_trying("note that the worktree was made"))?;
+            return Ok(Vec::new());
+        }
         let is_here = worktree::is_made(worktree) && noted.lines().any(|line| line.ends_with(&snapshot.commit));
         if !is_here {
             if !worktree.repository.is_dir() {
@@ -111,8 +118,6 @@ impl PortableWorktree {
             self.note(store.dir(), FETCHED, snapshot).map_err(while_trying("note that the worktree was fetched"))?;
             tracing::info!("{}: its worktree was fetched from {}", self.owner.short(), remote.name);
         }
-        // Its agent does not know another place.
-        let is_new = self.owner == frame.id && store.attempts(frame.id)?.is_empty();
         let is_fetched = !is_here || noted.lines().last().is_some_and(|line| line.starts_with(FETCHED));
         Ok(pushed.notices(worktree, is_fetched && !is_new))
     }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use crate::core::agent::child_worktree::{Remote, pushed_worktree};
+use crate::core::agent::child_worktree::Remote;
+use crate::core::agent::child_worktree::pushed_worktree::{self, Pushed};
 use crate::core::agent::launch::Launch;
 use crate::core::agent::overrides::{BadLaunch, Overrides};
 use crate::core::agent::{permission_mode, starting_mode};
@@ -85,10 +86,20 @@ pub(crate) fn start(
     if let Some(first) = members.first_mut() {
         (first.name, first.on) = (name, on);
     }
-    Ok(match members.as_slice() {
-        [only] => store.create(only, None)?,
-        _ => store.create(&request.group(members), None)?,
-    })
+    let created = match members.as_slice() {
+        [only] => store.create(only, None),
+        _ => store.create(&request.group(members.clone()), None),
+    };
+    if created.is_err() {
+        for member in &members {
+            if let (Some(worktree), Some(Pushed { snapshot: Some(snapshot), .. })) =
+                (&member.launch.worktree, &member.pushed)
+            {
+                remote::delete_base(worktree, &snapshot.reference);
+            }
+        }
+    }
+    Ok(created?)
 }
 
 /// Records that the calling agent wants the reply of another agent, or of several. Returns the id of the child, or of

@@ -96,13 +96,13 @@ pub(crate) fn start(
     if !can_run(store, frame.id, tried)? {
         return Ok(AttemptStart::Changed);
     }
-    if let Some(worktree) = &frame.launch.worktree
-        && frame.pushed.is_none()
+    let portable = PortableWorktree::of(store, &frame)?;
+    let is_pushed = frame.pushed.is_some() && portable.is_some();
+    if let Some(worktree) = frame.launch.worktree.as_ref().filter(|_| !is_pushed)
         && store.attempts(frame.id)?.is_empty()
     {
         worktree::ensure(worktree, &frame.cwd)?;
     }
-    let portable = PortableWorktree::of(store, &frame)?;
     let of_worktree = portable.map_or(Ok(Vec::new()), |portable| portable.prepare(store, &frame))?;
     if !frame.cwd.is_dir() {
         return Err(RuntimeError::NoWorkingDirectory { frame: frame.id, cwd: frame.cwd });

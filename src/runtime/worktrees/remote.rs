@@ -81,7 +81,7 @@ pub(crate) fn push<F: Future<Output = ()> + Send>(
     }
 }
 
-/// Pushes the commit from which a worktree that does not exist yet is made, so that any host can make it; `None`: it has no remote.
+/// Pushes the commit from which a worktree will be created, so that any host can create it; `None`: it has no remote.
 pub(crate) fn push_base(worktree: &Worktree, reference: String) -> Result<Option<Pushed>, WorktreeError> {
     let Some(remote) = &worktree.remote else { return Ok(None) };
     let commit = snapshot::of_base(worktree)?;
@@ -90,6 +90,21 @@ pub(crate) fn push_base(worktree: &Worktree, reference: String) -> Result<Option
         return Err(WorktreeError::NotPushed { remote: remote.name.clone(), why });
     }
     Ok(Some(Pushed { snapshot: Some(Snapshot { commit, reference }), ..Pushed::default() }))
+}
+
+/// Whether the repository has the commit from which the worktree is created.
+pub(crate) fn has_base(worktree: &Worktree) -> bool {
+    let commit = format!("{}^{{commit}}", worktree.base);
+    // Git would take a commit that begins with `-` for an option.
+    worktree.base.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && Git::new(Place::Of(&worktree.repository), ["cat-file", "-e", &commit]).text().is_ok()
+}
+
+/// Deletes the snapshot of a worktree that nobody will create. If that fails, it remains.
+pub(crate) fn delete_base(worktree: &Worktree, reference: &str) {
+    if let Some(remote) = &worktree.remote {
+        drop(sent(worktree, remote, &[format!(":{reference}")], std::future::pending()));
+    }
 }
 
 /// The remote's answer to a push.

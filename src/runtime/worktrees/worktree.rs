@@ -36,7 +36,7 @@ pub(crate) enum WorktreeError {
     #[error("the address of the remote {0} contains a password, which would be recorded")]
     PasswordInAddress(String),
     /// The files with which an agent would begin are not on the remote.
-    #[error("the commit of the new worktree could not be pushed to {remote}: {why}")]
+    #[error("failed to push the new worktree's commit to {remote}: {why}")]
     NotPushed { remote: String, why: String },
     /// Git failed.
     #[error(transparent)]

@@ -7,10 +7,12 @@
 use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
+
+use jiff::SignedDuration;
 
 use crate::claude::processes::guard::{self, now};
 use crate::claude::processes::orphan_processes::{self, LeftBy};
@@ -23,6 +25,10 @@ use crate::store::{Store, StoreError};
 
 /// How often a host without agents renews its lease, so that others see it, and looks for lost ones.
 const IDLE: Duration = Duration::from_secs(30);
+
+/// What is due is decided by the clock of the host that runs a chain, so the clocks of hosts must not be further apart from the
+/// server's. Leases do not depend on it.
+const CLOCKS_AGREE_WITHIN: SignedDuration = SignedDuration::from_mins(5);
 
 /// The longest lease, in milliseconds.
 const LONGEST: u64 = 3_600_000;
@@ -45,6 +51,8 @@ struct Kept {
     looked: AtomicU64,
     /// Whether a person drains the host.
     is_draining: AtomicBool,
+    /// How far the clock of this host is ahead of the server's, in milliseconds, if that is too far to start agents; otherwise 0.
+    clock_off: AtomicI64,
     /// Whether this process ends when its agents have ended their turns.
     is_ending: AtomicBool,
     /// Whether the lease is also renewed while no agent runs.
@@ -73,6 +81,7 @@ impl HostLease {
             renewed: AtomicU64::new(0),
             looked: AtomicU64::new(0),
             is_draining: AtomicBool::new(false),
+            clock_off: AtomicI64::new(0),
             is_ending: AtomicBool::new(false),
             is_worker: AtomicBool::new(false),
             agents: Mutex::default(),
@@ -119,6 +128,9 @@ impl HostLease {
         let renewed = if kept.age() >= kept.terms.lease / 4 { kept.renew(store) } else { Ok(()) };
         if kept.is_draining.load(Ordering::Acquire) {
             return Err(StoreError::Draining(host(store)).into());
+        }
+        if let Some(ahead) = kept.clock_off() {
+            return Err(StoreError::ClockOff(ahead).into());
         }
         if kept.age() < kept.terms.lease / 2 {
             return Ok(());
@@ -170,9 +182,14 @@ impl Kept {
         let lets_it_end = self.lets_its_lease_end();
         // A drained host still learns when it may start agents again.
         let lease = if lets_it_end { Duration::ZERO } else { self.terms.lease };
-        let Renewed { has_lapsed, is_draining } = hosts.renew(&Terms { lease, ..self.terms.clone() })?;
+        let Renewed { has_lapsed, is_draining, ahead } = hosts.renew(&Terms { lease, ..self.terms.clone() })?;
         self.looked.store(sent, Ordering::Release);
         self.is_draining.store(is_draining, Ordering::Release);
+        let off = if ahead.abs() > CLOCKS_AGREE_WITHIN { ahead.as_millis() } else { 0 };
+        if off != 0 && self.clock_off() == None {
+            tracing::warn!("{}", StoreError::ClockOff(ahead));
+        }
+        self.clock_off.store(i64::try_from(off).unwrap_or(i64::MAX), Ordering::Release);
         if lets_it_end {
             return Ok(());
         }
@@ -197,7 +214,14 @@ impl Kept {
     }
 
     fn starts_nothing(&self) -> bool {
-        self.is_draining.load(Ordering::Acquire) || self.is_ending.load(Ordering::Acquire)
+        let is_set = |flag: &AtomicBool| flag.load(Ordering::Acquire);
+        is_set(&self.is_draining) || is_set(&self.is_ending) || self.clock_off().is_some()
+    }
+
+    /// How far the clock of this host is ahead of the server's, if it is too far off.
+    fn clock_off(&self) -> Option<SignedDuration> {
+        let ahead = self.clock_off.load(Ordering::Acquire);
+        (ahead != 0).then(|| SignedDuration::from_millis(ahead))
     }
 
     fn has_agents(&self) -> bool {

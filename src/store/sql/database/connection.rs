@@ -1,13 +1,16 @@
 //! One connection to the database, and the transactions that all operations consist of.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Transaction, TransactionBehavior};
 
+use crate::core::id::FrameId;
 use crate::failpoint::{self, Moment, Step};
 use crate::store::changes::Changes;
 use crate::store::error::{Result, StoreError};
@@ -25,6 +28,8 @@ pub(crate) struct Database {
     pub(crate) connection: Connection,
     pub(crate) dir: StateDir,
     pub(crate) wrote: Cell<bool>,
+    /// The chains that could not be taken, and when that was last tried.
+    pub(crate) not_taken: RefCell<HashMap<FrameId, Instant>>,
     kept: Kept,
 }
 
@@ -54,14 +59,14 @@ impl Database {
         }
         let connection = Connection::Sqlite(connect::connection(&dir)?);
         let kept = Kept::File { file: file_at(&dir), seen: None };
-        Ok(Self { connection, dir, wrote: Cell::new(false), kept })
+        Ok(Self { connection, dir, wrote: Cell::new(false), not_taken: RefCell::default(), kept })
     }
 
     /// Opens the database on a server, and creates its tables if they do not exist.
     pub(crate) fn on_server(dir: StateDir, server: &ServerFile) -> Result<Self> {
         let (client, server) = server::open(server, &dir)?;
         let (connection, kept) = (Connection::Postgres(client), Kept::Server(server));
-        Ok(Self { connection, dir, wrote: Cell::new(false), kept })
+        Ok(Self { connection, dir, wrote: Cell::new(false), not_taken: RefCell::default(), kept })
     }
 
     /// A snapshot of the database in `dir`, valid as long as no process writes; `None` if it must be opened for writing.
@@ -70,7 +75,13 @@ impl Database {
         dir.server().is_ok_and(|server| server.is_none()).then_some(())?;
         let (connection, seen) = snapshot::look(&dir)?;
         let kept = Kept::File { file: None, seen: Some(seen) };
-        Some(Self { connection: Connection::Sqlite(connection), dir, wrote: Cell::new(false), kept })
+        Some(Self {
+            connection: Connection::Sqlite(connection),
+            dir,
+            wrote: Cell::new(false),
+            not_taken: RefCell::default(),
+            kept,
+        })
     }
 
     /// Runs one transaction that writes.
@@ -119,6 +130,22 @@ impl Database {
         match &self.kept {
             Kept::File { .. } => Ok(None),
             Kept::Server(server) => server.object_storage(),
+        }
+    }
+
+    /// Prepares and checks the object storage.
+    pub(crate) fn set_up_copies(&self) -> Result<()> {
+        match &self.kept {
+            Kept::File { .. } => Ok(()),
+            Kept::Server(server) => server.set_up_copies(&self.connection),
+        }
+    }
+
+    /// The address of the object storage for the files of agents; `None`: the database has them.
+    pub(crate) fn copies_place(&self) -> Option<&str> {
+        match &self.kept {
+            Kept::File { .. } => None,
+            Kept::Server(server) => server.copies_place(),
         }
     }
 

@@ -102,8 +102,8 @@ pub(crate) fn choose(dir: &StateDir, url: &str) -> Result<()> {
     };
     let file = ServerFile { url: url.to_owned(), host, machine: machine() };
     // A mistyped address is not kept.
-    let (_, server) = open(&file, dir)?;
-    server.object_storage()?.map_or(Ok(()), ObjectStorage::check)?;
+    let (client, server) = open(&file, dir)?;
+    server.set_up_copies(&Connection::Postgres(client))?;
     dir.set_server(&file)
 }
 
@@ -179,6 +179,22 @@ impl Server {
             let _ = self.opened.set(ObjectStorage::new(place)?);
         }
         Ok(self.opened.get())
+    }
+
+    /// Prepares and checks the object storage.
+    pub(crate) fn set_up_copies(&self, connection: &Connection) -> Result<()> {
+        let Some(place) = &self.copies else { return Ok(()) };
+        let known = connection.finds("SELECT 1 FROM objects WHERE place = ?1 LIMIT 1", [place]);
+        // If it has objects, a directory that is missing is not mounted.
+        if !known.map_err(|fault| fault.in_database(self.place.clone().into()))? {
+            ObjectStorage::make_directory(place)?;
+        }
+        self.object_storage()?.map_or(Ok(()), ObjectStorage::check)
+    }
+
+    /// The address of the object storage for the files of agents; `None`: the database has them.
+    pub(crate) fn copies_place(&self) -> Option<&str> {
+        self.copies.as_deref()
     }
 
     /// Runs a transaction.

@@ -211,9 +211,10 @@ pub(super) fn statements() -> String {
             deleted += " OR agent_cli.may(root, 'steer') AND NOT EXISTS (SELECT 1 FROM agent_cli.attempts AS a WHERE a.frame = frames.id)";
         }
         let seen = if table == "objects" {
-            // Whoever finds what is left of a deleted chain deletes it.
-            deleted += " OR agent_cli.is_new(frame)";
-            format!("{seen} OR agent_cli.is_new(frame)")
+            // Any user who may start chains may delete the objects that a deleted chain has left.
+            let left_over = " OR agent_cli.is_new(frame) AND agent_cli.may_in(NULL, 'start', TRUE)";
+            deleted += left_over;
+            seen + left_over
         } else {
             seen
         };

@@ -25,9 +25,9 @@ INSERT INTO writes VALUES (0);
 ";
 /// The tables that only a server has. Times are milliseconds by its clock. hosts: the state directories; expires: until when agents
 /// may run there without another renewal; labels: in alphabetical order, separated by blanks; database_user: who has renewed the
-/// lease. copies: the files that an agent needs to continue on another host, in chunks; content: compressed; object: what has the content
-/// instead. objects: what is, or is about to be, in object storage; place: its address; frame: whose content it has, perhaps of a frame
-/// that was deleted; digest: the SHA-256 of the object.
+/// lease. copies: the files that an agent needs to continue on another host, in chunks; content: compressed; object: the object that has
+/// the content instead. objects: all objects that are, or are about to be, in object storage; place: its address; frame: the frame that it
+/// belongs to, which may have been deleted; digest: the SHA-256 of the object.
 const HOSTS: &str = "
 CREATE TABLE hosts (
     name TEXT COLLATE \"C\" PRIMARY KEY,
@@ -44,7 +44,8 @@ CREATE TABLE objects (
     place TEXT COLLATE \"C\" NOT NULL,
     frame TEXT COLLATE \"C\" NOT NULL,
     digest TEXT COLLATE \"C\" NOT NULL,
-    made TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp()
+    made TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
+    CHECK (starts_with(id, frame || '/') AND id ~ '^[0-9a-f-]{36}/[0-9a-f-]{36}$')
 );
 CREATE INDEX objects_of_frames ON objects (frame);
 CREATE TABLE copies (

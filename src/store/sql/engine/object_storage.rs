@@ -1,9 +1,13 @@
 //! Object storage: a bucket of S3 or of a service like it, or a directory that all hosts have.
 
+use std::collections::HashSet;
 use std::env;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
@@ -20,8 +24,15 @@ use crate::store::files::durable::make_private;
 const PATIENCE: Duration = Duration::from_secs(30);
 const TO_CONNECT: Duration = Duration::from_secs(5);
 
+/// The folder for objects in a directory.
+const FOLDER: &str = "agent-cli-objects";
+
 /// How many objects are written or deleted at the same time.
 const AT_ONCE: usize = 8;
+
+/// An operation that fails more slowly than this is not tried again for a while, because everything else would wait each time.
+const SLOW: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_secs(60);
 
 /// Object storage that this host may use.
 #[derive(Debug)]
@@ -33,11 +44,13 @@ pub(crate) struct ObjectStorage {
     prefix: Key,
     /// `None` only when this is dropped.
     runtime: Option<Runtime>,
+    /// When an operation last failed slowly.
+    failed: Mutex<Option<Instant>>,
 }
 
 impl Drop for ObjectStorage {
     fn drop(&mut self) {
-        // Dropping it would wait for its threads, which a task must not.
+        // Dropping a runtime blocks, which is not allowed in a task.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -50,41 +63,47 @@ impl ObjectStorage {
     pub(crate) fn new(place: &str) -> Result<Self> {
         let fault = |why: String| StoreError::ObjectStorage { place: place.to_owned(), why };
         let wrong = |error: &Error| fault(in_words(error));
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| fault(error.to_string()))?;
         let (objects, prefix): (Box<dyn ObjectStore>, Key) = match Place::parse(place)? {
             Place::Directory(path) => {
-                make_private(path).map_err(|error| fault(error.to_string()))?;
-                let objects = LocalFileSystem::new_with_prefix(path).map_err(|error| wrong(&error))?;
-                (Box::new(objects.with_fsync(true)), Key::default())
+                let folder = path.join(FOLDER);
+                // Without its drive, the directory may still be there, on the disk of this host.
+                let mode = folder.symlink_metadata().ok().filter(Metadata::is_dir).map(|found| found.mode());
+                let mode =
+                    mode.ok_or_else(|| fault(format!("{} is missing: is its drive mounted?", folder.display())))?;
+                if mode & 0o077 != 0 {
+                    return Err(fault(format!("others can use {}: chmod 700", folder.display())));
+                }
+                let objects = LocalFileSystem::new_with_prefix(folder).map_err(|error| wrong(&error))?;
+                (Box::new(objects.with_fsync(true).with_automatic_cleanup(true)), Key::default())
             }
             Place::Bucket { name, prefix } => {
-                // It is an error that another one is installed, which is as good.
+                // This fails if a provider is installed already, which is as good.
                 let _ = rustls::crypto::ring::default_provider().install_default();
                 let retry = RetryConfig { max_retries: 3, retry_timeout: PATIENCE, ..RetryConfig::default() };
+                let seconds = |time: Duration| format!("{} s", time.as_secs());
                 let bucket = AmazonS3Builder::from_env()
                     .with_retry(retry)
-                    .with_config(
-                        AmazonS3ConfigKey::Client(ClientConfigKey::Timeout),
-                        format!("{} s", PATIENCE.as_secs()),
-                    )
-                    .with_config(
-                        AmazonS3ConfigKey::Client(ClientConfigKey::ConnectTimeout),
-                        format!("{} s", TO_CONNECT.as_secs()),
-                    );
-                // Nobody listens to what is sent on this machine.
+                    .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::Timeout), seconds(PATIENCE))
+                    .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::ConnectTimeout), seconds(TO_CONNECT));
+                // What stays on this machine needs no encryption.
                 let is_here = |name| env::var(name).is_ok_and(|address: String| is_loopback(&address));
                 let is_here = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"].into_iter().any(is_here);
                 let bucket = if is_here { bucket.with_allow_http(true) } else { bucket };
-                // Not all services delete several objects at once.
-                let bucket = bucket
-                    .with_bucket_name(name)
-                    .with_disable_bulk_delete(true)
-                    .build()
-                    .map_err(|error| wrong(&error))?;
-                (Box::new(bucket), Key::from(prefix))
+                // Not all services can delete several objects in one request.
+                let bucket = bucket.with_bucket_name(name).with_disable_bulk_delete(true).build();
+                (Box::new(bucket.map_err(|error| wrong(&error))?), Key::from(prefix))
             }
         };
-        Ok(Self { place: place.to_owned(), objects, prefix, runtime: Some(runtime) })
+        // Nothing may fail after this: a runtime that is dropped in a task panics.
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| fault(error.to_string()))?;
+        Ok(Self { place: place.to_owned(), objects, prefix, runtime: Some(runtime), failed: Mutex::default() })
+    }
+
+    /// Makes the directory at `place` usable, if it is one.
+    pub(crate) fn make_directory(place: &str) -> Result<()> {
+        let Place::Directory(path) = Place::parse(place)? else { return Ok(()) };
+        make_private(&path.join(FOLDER))
+            .map_err(|error| StoreError::ObjectStorage { place: place.to_owned(), why: error.to_string() })
     }
 
     pub(crate) fn place(&self) -> &str {
@@ -96,8 +115,14 @@ impl ObjectStorage {
         let name = format!("check-{}", Uuid::new_v4());
         self.put(vec![(name.clone(), b"agent-cli".to_vec())])?;
         let read = self.get(&name, 100)?;
-        self.delete(&[name])?;
-        if read == b"agent-cli" { Ok(()) } else { Err(self.fault("an object was not what was written".to_owned())) }
+        if let (_, Some(error)) = self.delete(&[name]) {
+            return Err(error);
+        }
+        if read == b"agent-cli" {
+            Ok(())
+        } else {
+            Err(self.fault("a test object had another content when it was read".to_owned()))
+        }
     }
 
     /// Writes objects.
@@ -127,32 +152,70 @@ impl ObjectStorage {
         if content.len() > limit { Err(self.fault(format!("the object {key} is too large"))) } else { Ok(content) }
     }
 
-    /// Deletes objects, also those that do not exist.
-    pub(crate) fn delete(&self, names: &[String]) -> Result<()> {
+    /// Deletes objects, also those that do not exist. Returns which are gone, and an error of the others.
+    pub(crate) fn delete(&self, names: &[String]) -> (Vec<String>, Option<StoreError>) {
         let delete = |name: String| async move {
             match self.objects.delete(&self.key(&name)).await {
-                Err(Error::NotFound { .. }) => Ok(()),
-                deleted => deleted,
+                Ok(()) | Err(Error::NotFound { .. }) => Ok(Ok(name)),
+                Err(error) => Ok(Err(in_words(&error))),
             }
         };
-        self.run(stream::iter(names.to_vec()).map(delete).buffer_unordered(AT_ONCE).try_collect::<()>())
+        let done = self.run(stream::iter(names.to_vec()).map(delete).buffer_unordered(AT_ONCE).try_collect::<Vec<_>>());
+        match done {
+            Ok(done) => {
+                let (gone, failed): (Vec<_>, Vec<_>) = done.into_iter().partition(std::result::Result::is_ok);
+                let failed = failed.into_iter().find_map(std::result::Result::err).map(|why| self.fault(why));
+                (gone.into_iter().flatten().collect(), failed)
+            }
+            Err(error) => (Vec::new(), Some(error)),
+        }
+    }
+
+    /// Which of these objects exist.
+    pub(crate) fn present(&self, names: Vec<String>) -> Result<HashSet<String>> {
+        let head = |name: String| async move {
+            match self.objects.head(&self.key(&name)).await {
+                Ok(_) => Ok(Some(name)),
+                Err(Error::NotFound { .. }) => Ok(None),
+                Err(error) => Err(error),
+            }
+        };
+        let found = self.run(stream::iter(names).map(head).buffer_unordered(AT_ONCE).try_collect::<Vec<_>>())?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// Whether operations are refused for a while, because one has failed slowly.
+    pub(crate) fn is_pausing(&self) -> bool {
+        self.failed().is_some_and(|at| at.elapsed() < PAUSE)
+    }
+
+    fn failed(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn key(&self, name: &str) -> Key {
         name.split('/').fold(self.prefix.clone(), Key::join)
     }
 
-    /// Waits for an operation, in a thread of its own: this one may be executing tasks.
+    /// Runs an operation in another thread, because this one may be executing tasks.
     fn run<T: Send>(&self, operation: impl Future<Output = object_store::Result<T>> + Send) -> Result<T> {
+        if self.is_pausing() {
+            return Err(self.fault(format!("it has failed within the last {} s", PAUSE.as_secs())));
+        }
+        let began = Instant::now();
         let limited = async {
             tokio::time::timeout(PATIENCE, operation)
                 .await
-                .map_err(|_| format!("it did not answer within {} s", PATIENCE.as_secs()))
+                .map_err(|_| format!("no answer within {} s", PATIENCE.as_secs()))
         };
         let runtime = self.runtime.as_ref().expect("it is taken only when this is dropped");
         let done = thread::scope(|scope| scope.spawn(|| runtime.block_on(limited)).join());
-        let done = done.unwrap_or_else(|_| Err("its client has failed".to_owned()));
-        done.and_then(|done| done.map_err(|error| in_words(&error))).map_err(|why| self.fault(why))
+        let done = done.unwrap_or_else(|_| Err("its client panicked".to_owned()));
+        let done = done.and_then(|done| done.map_err(|error| in_words(&error))).map_err(|why| self.fault(why));
+        if done.is_err() && began.elapsed() > SLOW {
+            *self.failed() = Some(Instant::now());
+        }
+        done
     }
 
     fn fault(&self, why: String) -> StoreError {
@@ -169,15 +232,15 @@ enum Place<'a> {
 
 impl<'a> Place<'a> {
     fn parse(text: &'a str) -> Result<Self> {
-        let wrong = |why: &str| StoreError::BadStore { why: format!("its copies {why}") };
+        let wrong = |why: &str| StoreError::BadStore { why: format!("copies= {why}") };
         if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
-            return Err(wrong("contain a blank or a control character"));
+            return Err(wrong("contains a blank or a control character"));
         }
         if let Some(path) = text.strip_prefix("file://").map(Path::new) {
             return if path.is_absolute() {
                 Ok(Self::Directory(path))
             } else {
-                Err(wrong("need a full path: file:///DIRECTORY"))
+                Err(wrong("needs an absolute path: file:///DIRECTORY"))
             };
         }
         let Some(rest) = text.strip_prefix("s3://") else {
@@ -185,7 +248,7 @@ impl<'a> Place<'a> {
         };
         let (name, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c)) {
-            return Err(wrong("name no bucket: s3://BUCKET/PREFIX"));
+            return Err(wrong("does not name a valid bucket: s3://BUCKET/PREFIX"));
         }
         Ok(Self::Bucket { name, prefix })
     }
@@ -221,7 +284,9 @@ mod tests {
     use super::*;
 
     fn in_directory(path: &Path) -> ObjectStorage {
-        ObjectStorage::new(&format!("file://{}", path.display())).unwrap()
+        let place = format!("file://{}", path.display());
+        ObjectStorage::make_directory(&place).unwrap();
+        ObjectStorage::new(&place).unwrap()
     }
 
     #[test]
@@ -229,7 +294,8 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("a/b");
         let storage = in_directory(&path);
-        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        let folder = path.join(FOLDER);
+        assert_eq!(folder.metadata().unwrap().permissions().mode() & 0o777, 0o700);
         storage.check().unwrap();
         let objects: Vec<_> = (0..20_u8).map(|number| (format!("frame/{number}"), vec![number; 1000])).collect();
         storage.put(objects.clone()).unwrap();
@@ -238,17 +304,28 @@ mod tests {
         }
         let large = storage.get("frame/1", 999).unwrap_err().to_string();
         assert!(large.ends_with("the object frame/1 is too large"), "{large}");
+        let present = storage.present(vec!["frame/1".to_owned(), "frame/100".to_owned()]).unwrap();
+        assert_eq!(present, HashSet::from(["frame/1".to_owned()]));
         let names: Vec<String> = objects.into_iter().map(|(name, _)| name).chain(["never/there".to_owned()]).collect();
-        storage.delete(&names).unwrap();
+        // What cannot be deleted keeps nothing else from being deleted.
+        fs::create_dir_all(folder.join("frame/full/x")).unwrap();
+        let with_full: Vec<String> = [vec!["frame/full".to_owned()], names.clone()].concat();
+        let (gone, failed) = storage.delete(&with_full);
+        assert_eq!((gone.len(), failed.is_some()), (names.len(), true));
         assert!(matches!(storage.get(&names[0], 1000), Err(StoreError::ObjectStorage { .. })));
-        assert!(!path.join("frame/0").exists());
+        assert!(!folder.join("frame/0").exists());
     }
 
     #[test]
     fn tasks_can_use_it_and_drop_it() {
         let temp = tempfile::tempdir().unwrap();
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async { in_directory(temp.path()).check().unwrap() });
+        runtime.block_on(async {
+            in_directory(temp.path()).check().unwrap();
+            for missing in ["file:///nowhere/at/all", "file:///dev/null"] {
+                ObjectStorage::new(missing).unwrap_err();
+            }
+        });
     }
 
     #[test]
@@ -276,11 +353,16 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_cannot_be_used_is_named() {
+    fn a_directory_must_be_there_and_private() {
         let temp = tempfile::tempdir().unwrap();
+        let place = format!("file://{}", temp.path().display());
+        let why = |place: &str| ObjectStorage::new(place).unwrap_err().to_string();
+        assert!(why(&place).contains("is its drive mounted?"));
+        drop(in_directory(temp.path()));
+        fs::set_permissions(temp.path().join(FOLDER), fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(why(&place).contains("others can use"));
         let file = temp.path().join("file");
         fs::write(&file, "").unwrap();
-        let error = ObjectStorage::new(&format!("file://{}", file.display())).unwrap_err();
-        assert!(error.to_string().contains("file"), "{error}");
+        assert!(ObjectStorage::make_directory(&format!("file://{}", file.display())).is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! Takes chains that no host runs.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
@@ -54,6 +55,9 @@ const ONE: &str = placements!("c.root = ?2");
 /// Skips a chain that another process is taking.
 const LOCKED: &str = placements!("c.root = ?2 FOR UPDATE OF c SKIP LOCKED");
 
+/// When to try again to take a chain whose files could not be restored.
+const AGAIN_AFTER: Duration = Duration::from_secs(300);
+
 pub(super) fn take(store: &Database, wanted: Wanted, offer: &Offer) -> Result<Option<FrameId>> {
     if store.connection.host().is_none() {
         return Ok(None);
@@ -71,6 +75,9 @@ pub(super) fn take(store: &Database, wanted: Wanted, offer: &Offer) -> Result<Op
             match (wanted, placement.may_be_taken(offer, &files)) {
                 (Wanted::Chain(_), Err(why)) => return Err(StoreError::NotTaken { root, why }),
                 (_, Err(_)) => continue,
+                (Wanted::Chain(_), Ok(())) => {}
+                // It would be read again whenever anything has changed.
+                _ if store.not_taken.borrow().get(&root).is_some_and(|tried| tried.elapsed() < AGAIN_AFTER) => continue,
                 (_, Ok(())) => {}
             }
             match take_one(store, root, &placement) {
@@ -83,7 +90,10 @@ pub(super) fn take(store: &Database, wanted: Wanted, offer: &Offer) -> Result<Op
                 Ok(false) => {}
                 // One that cannot be taken does not keep others from being taken.
                 Err(error) if matches!(error, StoreError::Server { .. }) => return Err(error),
-                Err(error) => trouble = trouble.or(Some(error)),
+                Err(error) => {
+                    store.not_taken.borrow_mut().insert(root, Instant::now());
+                    trouble = trouble.or(Some(error));
+                }
             }
         }
         if let Wanted::Chain(_) = wanted {

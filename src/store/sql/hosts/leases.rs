@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::core::housekeeping::hosting::Labels;
 use crate::core::steering::origin::FromHost;
@@ -27,7 +27,7 @@ const RENEW: &str = concat!(
     " + ?2, ?3, ?4)
      ON CONFLICT (name) DO UPDATE SET seen = excluded.seen, expires = GREATEST(hosts.expires, excluded.expires),
        labels = excluded.labels, program = excluded.program, database_user = excluded.database_user
-     RETURNING is_draining"
+     RETURNING is_draining, seen"
 );
 
 const LAPSED: &str = concat!("SELECT expires <= ", clock!(), " AS has_lapsed FROM hosts WHERE name = ?1 FOR UPDATE");
@@ -41,9 +41,10 @@ pub(super) fn renew(connection: &Connection, terms: &Terms) -> TxResult<Renewed>
     let (labels, program) = (terms.labels.to_string(), env!("CARGO_PKG_VERSION"));
     // A host without a row was never seen, or was forgotten.
     let has_lapsed = connection.read_first(LAPSED, [connection.host()], |row| row.get("has_lapsed"))?.unwrap_or(true);
-    let is_draining =
-        connection.read_one(RENEW, (connection.host(), lease, labels, program), |row| row.get("is_draining"))?;
-    Ok(Renewed { has_lapsed, is_draining })
+    let read = |row: &Row<'_>| Ok((row.get("is_draining")?, row.get::<_, i64>("seen")?));
+    let (is_draining, seen) = connection.read_one(RENEW, (connection.host(), lease, labels, program), read)?;
+    let ahead = SignedDuration::from_millis(Timestamp::now().as_millisecond() - seen);
+    Ok(Renewed { has_lapsed, is_draining, ahead })
 }
 
 /// This host, and its user as the server knows it.

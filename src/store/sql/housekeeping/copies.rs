@@ -1,7 +1,7 @@
 //! Copies the files that an agent needs on another host to the server, and restores them. The content is in the database or in object
 //! storage.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -12,7 +12,6 @@ use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::Step;
 use crate::store::error::{Result, StoreError};
 use crate::store::files::durable::{Durability, replace};
-use crate::store::files::state_dir::StateDir;
 use crate::store::sql::database::codec::{Id, count, id, signed};
 use crate::store::sql::database::connection::Database;
 use crate::store::sql::engine::{Connection, TxResult};
@@ -22,7 +21,7 @@ use crate::store::sql::housekeeping::{export, orphan_files};
 
 /// Copies the files of these attempts of a frame, and the results of tools. A file whose size is that of its copy is not copied
 /// again: a kept file is written once. The copies of earlier attempts remain until [`prune`] removes them. `check` fails if this host
-/// may not.
+/// may not record them.
 pub(crate) fn keep(
     store: &Database,
     frame: FrameId,
@@ -32,7 +31,7 @@ pub(crate) fn keep(
     if store.connection.host().is_none() {
         return Ok(());
     }
-    let files = store.query(|connection| missing(connection, &store.dir, frame, attempts))?;
+    let files = store.query(|connection| missing(connection, store, frame, attempts))?;
     let stored = objects::store_all(store, frame, &files)?;
     store.beside(Step::KeepCopies, |connection| {
         check(connection)?;
@@ -41,22 +40,24 @@ pub(crate) fn keep(
     Ok(())
 }
 
-/// The files without a copy, with their names in the records.
+/// The files without a copy where copies are kept now, with their names in the records.
 fn missing(
     connection: &Connection,
-    dir: &StateDir,
+    store: &Database,
     frame: FrameId,
     attempts: &[AttemptId],
 ) -> TxResult<Vec<(String, PathBuf)>> {
-    let folder = dir.frame_path(frame);
+    let folder = store.dir.frame_path(frame);
     let broken = |error| StoreError::io(&folder, error);
     let kept: Vec<String> = attempts.iter().map(ToString::to_string).collect();
     let names = match export::files(&folder, &kept) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         names => names.map_err(broken)?,
     };
-    let sql = "SELECT name, sum(bytes)::bigint AS bytes FROM copies WHERE frame = ?1 GROUP BY name";
-    let read = connection.read_all(sql, [Id(frame)], |row| Ok((row.get("name")?, count(row, "bytes")?)))?;
+    let sql = "SELECT c.name, sum(c.bytes)::bigint AS bytes FROM copies AS c LEFT JOIN objects AS o ON o.id = c.object
+         WHERE c.frame = ?1 GROUP BY c.name HAVING bool_and(c.object IS NULL OR o.place = ?2)";
+    let read = connection
+        .read_all(sql, (Id(frame), store.copies_place()), |row| Ok((row.get("name")?, count(row, "bytes")?)))?;
     let known: HashMap<String, u64> = read.into_iter().collect();
     let mut missing = Vec::new();
     for name in names {
@@ -138,6 +139,10 @@ pub(crate) fn listed(connection: &Connection, root: FrameId) -> TxResult<Vec<(Fr
 /// Writes the files of a chain's agents to the state directory, and returns which.
 pub(crate) fn restore(store: &Database, root: FrameId) -> Result<Vec<(FrameId, String)>> {
     let listed = store.query(|connection| listed(connection, root))?;
+    let finished = "SELECT id FROM frames WHERE root = ?1 AND status = 'done'";
+    let finished: HashSet<FrameId> =
+        store.query(|connection| connection.read_all(finished, [Id(root)], |row| id(row, "id")))?.into_iter().collect();
+    objects::check_all(store, root)?;
     for (frame, name) in &listed {
         let member = ArchiveMember::File { frame: *frame, name: name.clone() };
         // Another program can have written to the database.
@@ -154,7 +159,14 @@ pub(crate) fn restore(store: &Database, root: FrameId) -> Result<Vec<(FrameId, S
             failed = read(store, *frame, name, file);
             if failed.is_ok() { Ok(()) } else { Err(io::Error::other("the copy cannot be read")) }
         });
-        failed?;
+        match failed {
+            // It may never continue.
+            Err(error @ StoreError::OtherObjectStorage(_)) if finished.contains(frame) => {
+                tracing::warn!("{}: {error}", frame.short());
+                continue;
+            }
+            failed => failed?,
+        }
         written.map_err(broken)?;
     }
     Ok(listed)

@@ -13,7 +13,6 @@ use crate::store::files::state_dir::server_file::ServerFile;
 use crate::store::sql::database::codec::{count, id};
 use crate::store::sql::database::connection::Database;
 use crate::store::sql::database::server;
-use crate::store::sql::engine::object_storage::ObjectStorage;
 use crate::store::sql::engine::{Connection, TxResult};
 use crate::store::sql::housekeeping::copies;
 use crate::store::sql::tables::tree_rows::{self, TABLES};
@@ -45,7 +44,7 @@ pub(crate) fn move_to(dir: &StateDir, url: &str) -> Result<Moved> {
     let from = Database::open(dir.clone())?;
     let file = ServerFile { url: url.to_owned(), host: server::host_to_be(dir)?, machine: server::machine() };
     let to = Database::on_server(dir.clone(), &file)?;
-    to.object_storage()?.map_or(Ok(()), ObjectStorage::check)?;
+    to.set_up_copies()?;
     // This transaction keeps other processes from writing to the file. When it ends, the state directory names the server, so
     // no process writes to the file afterwards.
     from.write(Step::SetServer, |old| {

@@ -1,11 +1,11 @@
 //! The content of copies in object storage, and the list of all objects there.
 //!
-//! An object is listed before it is written, and until it is deleted, so that none is forgotten after a kill. Each has a name of its
+//! An object is listed before it is written, and until it is deleted, so that a kill leaves no object that is not listed. Each has a name of its
 //! own, and a copy refers only to objects that are new or to which another copy of the frame refers. So an old object without a copy
 //! never gets one again.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256};
@@ -37,8 +37,8 @@ pub(crate) struct StoredChunk {
 /// The chunks of each file in object storage.
 pub(crate) type Stored = HashMap<String, Vec<StoredChunk>>;
 
-/// Writes the content of files to object storage if this host has one. What the frame has there already is not written again. If it
-/// fails, the content belongs in the database, so that a pause never fails because of it.
+/// Writes the content of files to object storage if this host has one. What the frame has there already is not written again. If
+/// object storage fails, the caller writes the content to the database, so that the pause does not fail.
 pub(crate) fn store_all(store: &Database, frame: FrameId, files: &[(String, PathBuf)]) -> Result<Stored> {
     let stored = match store.object_storage() {
         Ok(None) => return Ok(Stored::new()),
@@ -47,7 +47,7 @@ pub(crate) fn store_all(store: &Database, frame: FrameId, files: &[(String, Path
     };
     match stored {
         Err(error @ StoreError::ObjectStorage { .. }) => {
-            tracing::warn!("the database keeps the files of {} instead: {error}", frame.short());
+            tracing::warn!("{error}; the files of {} are in the database instead", frame.short());
             Ok(Stored::new())
         }
         stored => stored,
@@ -61,7 +61,10 @@ fn write(store: &Database, storage: &ObjectStorage, frame: FrameId, files: &[(St
     let known = store.query(|connection| {
         connection.read_all(sql, values, |row| Ok((row.get::<_, String>("digest")?, row.get::<_, String>("id")?)))
     });
-    let mut known: HashMap<String, String> = known?.into_iter().collect();
+    let mut known: HashMap<String, String> = known?.into_iter().filter(|(_, id)| is_name(id)).collect();
+    // Somebody may have deleted them, and each later pause would refer to them.
+    let present = if known.is_empty() { HashSet::new() } else { storage.present(known.values().cloned().collect())? };
+    known.retain(|_, id| present.contains(id));
     let (mut stored, mut new) = (Stored::new(), Vec::new());
     for (name, path) in files {
         for chunk in Chunks::of(path)? {
@@ -104,53 +107,95 @@ fn put(store: &Database, storage: &ObjectStorage, frame: FrameId, new: Vec<New>)
     storage.put(new.into_iter().map(|object| (object.id, object.content)).collect())
 }
 
+/// Whether this program names objects like this. Another user of the database may have recorded anything.
+fn is_name(id: &str) -> bool {
+    id.split_once('/').is_some_and(|(frame, own)| frame.parse::<FrameId>().is_ok() && own.parse::<Uuid>().is_ok())
+}
+
+/// Checks that the objects of a chain's unfinished agents exist, before any is read.
+pub(crate) fn check_all(store: &Database, root: FrameId) -> Result<()> {
+    let Some(place) = store.copies_place() else { return Ok(()) };
+    let sql =
+        "SELECT DISTINCT o.id FROM copies AS c JOIN objects AS o ON o.id = c.object JOIN frames AS f ON f.id = c.frame
+         WHERE f.root = ?1 AND f.status <> 'done' AND o.place = ?2";
+    let ids: Vec<String> =
+        store.query(|connection| connection.read_all(sql, (Id(root), place), |row| row.get("id")))?;
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let Some(storage) = store.object_storage()? else { return Ok(()) };
+    let present = storage.present(ids.clone())?;
+    match ids.into_iter().find(|id| !present.contains(id)) {
+        None => Ok(()),
+        Some(id) => {
+            Err(StoreError::ObjectStorage { place: place.to_owned(), why: format!("the object {id} is missing") })
+        }
+    }
+}
+
 /// Reads an object, which must be what was written. `place` and `digest` are those that the list has.
 pub(crate) fn read(store: &Database, object: &str, place: &str, expected: &str) -> Result<Vec<u8>> {
     // Where this host reads and writes is decided here, not in the database.
     let storage = store.object_storage()?.filter(|storage| storage.place() == place);
-    let storage = storage.ok_or_else(|| StoreError::OtherObjectStorage(place.to_owned()))?;
+    let storage =
+        storage.filter(|_| is_name(object)).ok_or_else(|| StoreError::OtherObjectStorage(place.to_owned()))?;
     let content = storage.get(object, LARGEST)?;
     if digest(&content) == expected {
         return Ok(content);
     }
-    let why = format!("the object {object} is not what was written");
+    let why = format!("the object {object} is damaged: its digest is different");
     Err(StoreError::ObjectStorage { place: place.to_owned(), why })
 }
 
-/// Deletes the objects that no copy needs: of a frame, or of all. What fails is tried again by the next `gc`.
+/// Deletes the objects that no copy needs: of a frame, or of all. The next `gc` tries again what fails.
 pub(crate) fn sweep(store: &Database, frame: Option<FrameId>) {
     let sweep = || -> Result<()> {
-        if let Some(storage) = store.object_storage()? {
-            while sweep_step(store, storage, frame)? == IN_A_STEP {}
+        // An outage was reported already.
+        let Some(storage) = store.object_storage()?.filter(|storage| !storage.is_pausing()) else { return Ok(()) };
+        let (mut after, mut trouble) = (Some(String::new()), None);
+        while let Some(last) = after {
+            let (next, error) = sweep_step(store, storage, frame, &last)?;
+            (after, trouble) = (next, trouble.or(error));
         }
-        Ok(())
+        trouble.map_or(Ok(()), Err)
     };
     if let Err(error) = sweep() {
-        tracing::warn!("files that no chain needs remain in the object storage until the next gc: {error}");
+        tracing::warn!("failed to delete objects that no chain needs, which the next gc tries again: {error}");
     }
 }
 
-/// The objects of a frame that exists may be about to get their copies. The second statement sees the copies that were recorded before
-/// the first had locked the objects, and no copy can be recorded later.
-fn sweep_step(store: &Database, storage: &ObjectStorage, frame: Option<FrameId>) -> Result<usize> {
+/// Deletes some objects after the one named `after`. Returns the name after which to continue, and why any could not be deleted.
+///
+/// A new object may not have a copy yet, so it is kept for an hour while its frame exists. The second statement checks again, because a
+/// copy may have been recorded before the objects were locked; the lock keeps others from being recorded later.
+fn sweep_step(
+    store: &Database,
+    storage: &ObjectStorage,
+    frame: Option<FrameId>,
+    after: &str,
+) -> Result<(Option<String>, Option<StoreError>)> {
     let unused = format!(
-        "SELECT o.id FROM objects AS o WHERE o.place = ?1 AND (?2::text IS NULL OR o.frame = ?2)
+        "SELECT o.id FROM objects AS o WHERE o.place = ?1 AND (?2::text IS NULL OR o.frame = ?2) AND o.id > ?3
            AND NOT EXISTS (SELECT 1 FROM copies AS c WHERE c.object = o.id)
-           AND (o.made < clock_timestamp() - interval '1 hour' OR NOT EXISTS (SELECT 1 FROM frames AS f WHERE f.id = o.frame))
-         LIMIT {IN_A_STEP} FOR UPDATE OF o SKIP LOCKED"
+           AND (o.made < clock_timestamp() - interval '1 hour' OR agent_cli.is_new(o.frame))
+           AND (NOT agent_cli.is_limited() OR agent_cli.is_new(o.frame) OR agent_cli.may_delete(o.frame))
+         ORDER BY o.id LIMIT {IN_A_STEP} FOR UPDATE OF o SKIP LOCKED"
     );
-    let delete = "DELETE FROM objects WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM copies WHERE object = ?1)";
-    let step = |connection: &Connection| -> TxResult<usize> {
-        let values = (storage.place(), frame.map(Id));
+    let step = |connection: &Connection| -> TxResult<_> {
+        let values = (storage.place(), frame.map(Id), after);
         let ids: Vec<String> = connection.read_all(&unused, values, |row| row.get("id"))?;
-        let (found, mut gone) = (ids.len(), Vec::new());
+        let last = ids.last().filter(|_| ids.len() == IN_A_STEP).cloned();
+        let mut unused = Vec::new();
         for id in ids {
-            if connection.change(delete, [&id])? == 1 {
-                gone.push(id);
+            if is_name(&id) && !connection.finds("SELECT 1 FROM copies WHERE object = ?1", [&id])? {
+                unused.push(id);
             }
         }
-        storage.delete(&gone)?;
-        Ok(found)
+        let (gone, error) = storage.delete(&unused);
+        for id in gone {
+            connection.run("DELETE FROM objects WHERE id = ?1", [&id])?;
+        }
+        Ok((last, error))
     };
     Ok(store.beside(Step::KeepCopies, step)?.unwrap_or_default())
 }
@@ -171,7 +216,6 @@ mod tests {
     use crate::core::attempt::ending::Ending;
     use crate::core::housekeeping::hosting::Offer;
     use crate::core::housekeeping::retention::Retention;
-    use crate::store::files::state_dir::server_file::ServerFile;
     use crate::store::handle::Store;
     use crate::store::hosts::Wanted;
     use crate::store::housekeeping::removable::Decided;
@@ -184,7 +228,7 @@ mod tests {
         let server = store.dir().server().unwrap().unwrap();
         let plain = server.url.split("?copies=").next().unwrap();
         let url = format!("{plain}?copies=file://{}", directory.display());
-        store.dir().set_server(&ServerFile { url, ..server.clone() }).unwrap();
+        Store::use_server(store.dir().path(), &url).unwrap();
         Store::open(store.dir().path()).unwrap()
     }
 
@@ -278,6 +322,36 @@ mod tests {
     }
 
     #[test]
+    fn copies_that_were_lost_or_are_elsewhere_are_made_again() {
+        let objects = tempfile::tempdir().unwrap();
+        let Some((_temp, here, _other, there)) = hosts(objects.path()) else { return };
+        let root = chain(&here);
+        let text = session(50_000);
+        let again = |store: &Store| {
+            there.answer(there.questions(None, true).unwrap()[0].id, "now").unwrap();
+            pauses(store, root, &text);
+        };
+        pauses(&here, root, &text);
+        fs::remove_file(files(objects.path()).pop().unwrap()).unwrap();
+        again(&here);
+        assert_eq!(rows(&here, "copies AS c JOIN objects AS o ON o.id = c.object"), 2);
+        assert_eq!(files(objects.path()).len(), 2, "the lost one was written again");
+
+        let elsewhere = tempfile::tempdir().unwrap();
+        let moved = using(&here, elsewhere.path());
+        again(&moved);
+        assert_eq!(files(elsewhere.path()).len(), 2);
+        end_leases(&here);
+        let there = using(&there, elsewhere.path());
+        assert_eq!(take(&there, root, &here).unwrap(), Some(root));
+        // Where there are objects, a directory that is missing is not mounted.
+        fs::remove_dir_all(elsewhere.path().join("agent-cli-objects")).unwrap();
+        let server = there.dir().server().unwrap().unwrap();
+        let again = Store::use_server(there.dir().path(), &format!("{}&pooler=session", server.url));
+        assert!(again.unwrap_err().to_string().contains("is its drive mounted?"));
+    }
+
+    #[test]
     fn nothing_is_left_of_a_chain_that_was_removed() {
         let objects = tempfile::tempdir().unwrap();
         let Some((_temp, here, _other, there)) = hosts(objects.path()) else { return };
@@ -286,8 +360,9 @@ mod tests {
         pauses(&here, stays, "a session\n");
         // A killed process has listed this one, and perhaps written it.
         let written = "INSERT INTO objects (id, place, frame, digest) SELECT ?1, place, frame, digest FROM objects WHERE frame = ?2";
-        here.execute(written, ("left", Id(stays)));
-        fs::write(objects.path().join("left"), "").unwrap();
+        let left = format!("{stays}/{}", Uuid::new_v4());
+        here.execute(written, (&left, Id(stays)));
+        fs::write(objects.path().join("agent-cli-objects").join(&left), "").unwrap();
         let removed = [Decided { root, attempts: 1 }];
         let everything = Retention { before: Timestamp::MAX, failed: true, open: true };
         assert_eq!(here.remove_trees(&removed, everything), [root]);

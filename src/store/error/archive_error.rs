@@ -1,0 +1,49 @@
+//! The errors of exports and imports.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::core::agent::child_worktree::Worktree;
+use crate::core::housekeeping::archive::BadArchive;
+use crate::core::housekeeping::fsck_finding::FsckFinding;
+use crate::core::id::FrameId;
+
+/// Why a tree was not exported, or an archive not imported. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArchiveError {
+    /// The archive cannot be written.
+    #[error("the archive cannot be written")]
+    Write(#[source] io::Error),
+    /// The archive cannot be read.
+    #[error("the archive cannot be read")]
+    Read(#[source] io::Error),
+    /// It is larger than an import accepts.
+    #[error("{0} is too large for an archive")]
+    TooLarge(String),
+    /// An agent of the tree is running, or its runner died and its attempt has not been concluded yet.
+    #[error("the agent {} is running", .0.short())]
+    Running(FrameId),
+    /// The frame waits, but no copy of its session exists.
+    #[error("no copy of the session of {} was kept", .0.short())]
+    NoCopy(FrameId),
+    /// The archive is damaged.
+    #[error("the archive cannot be imported")]
+    Bad(#[from] BadArchive),
+    /// The rows of the archive contradict each other.
+    #[error("the archive cannot be imported: {0}")]
+    Contradicts(FsckFinding),
+    /// It was imported before, or was exported here.
+    #[error("{0} already exists here")]
+    Exists(String),
+    /// A frame's working directory does not exist on this machine.
+    #[error("{} worked in {}, which does not exist here", frame.short(), cwd.display())]
+    NoDirectory {
+        /// The frame.
+        frame: FrameId,
+        /// Its working directory.
+        cwd: PathBuf,
+        /// The git worktree that was created for it, and that contains the directory.
+        worktree: Option<Box<Worktree>>,
+    },
+}
