@@ -186,7 +186,7 @@ impl Kept {
         self.looked.store(sent, Ordering::Release);
         self.is_draining.store(is_draining, Ordering::Release);
         let off = if ahead.abs() > CLOCKS_AGREE_WITHIN { ahead.as_millis() } else { 0 };
-        if off != 0 && self.clock_off() == None {
+        if off != 0 && self.clock_off().is_none() {
             tracing::warn!("{}", StoreError::ClockOff(ahead));
         }
         self.clock_off.store(i64::try_from(off).unwrap_or(i64::MAX), Ordering::Release);
