@@ -36,6 +36,7 @@
 //! | message | a text for an agent from outside: from a person or an agent above. An instruction is one that continues a finished agent |
 //! | notification | a report of an event that a person subscribed to: kept in the outbox until a command of theirs was run |
 //! | server, host | PostgreSQL, which can record chains instead of a file of the state directory; and a state directory that uses it, whose files are those of the chains that were started there |
+//! | copy, object storage | a file of an agent that the server has for other hosts; and a bucket or directory that has the content of copies |
 //! | status | the state of a chain: done, waiting, failed or interrupted |
 //! | finding | what `doctor` or `fsck` reports |
 //! | failpoint | a named durable step at which tests make the program die |
