@@ -170,7 +170,7 @@ fn every_command_explains_itself() {
 
               LABELS are separated by commas; `any` means any host. The hosts must share a database. The
               next `work`, `watch` or `resume --all` on such a host takes the chain if the working
-              directory exists there.
+              directory exists there, or with --worktree and --remote its repository.
 
           --schema <FILE>
               Accept only JSON that fits the schema in FILE

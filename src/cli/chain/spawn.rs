@@ -122,7 +122,7 @@ pub(crate) struct Spawn {
     /// Print the new chain's id at once, and let a host with these labels run it
     ///
     /// LABELS are separated by commas; `any` means any host. The hosts must share a database. The next `work`, `watch` or `resume --all` on
-    /// such a host takes the chain if the working directory exists there.
+    /// such a host takes the chain if the working directory exists there, or with --worktree and --remote its repository.
     #[arg(long, hide_short_help = true, value_name = "LABELS", value_parser = on, conflicts_with_all = ["handoff", "fork", "background", "detach", "stream", "exit_code", "estimate"])]
     on: Option<Labels>,
 
