@@ -186,9 +186,6 @@ impl Kept {
         self.looked.store(sent, Ordering::Release);
         self.is_draining.store(is_draining, Ordering::Release);
         let off = if ahead.abs() > CLOCKS_AGREE_WITHIN { ahead.as_millis() } else { 0 };
-        if off != 0 && self.clock_off().is_none() {
-            tracing::warn!("{}", StoreError::ClockOff(ahead));
-        }
         self.clock_off.store(i64::try_from(off).unwrap_or(i64::MAX), Ordering::Release);
         if lets_it_end {
             return Ok(());
@@ -244,7 +241,7 @@ impl Kept {
 
     fn keep_renewing(&self) {
         let mut store = None;
-        let mut was_reported = false;
+        let (mut was_reported, mut was_off) = (false, false);
         while !self.is_over_after(self.pace()) {
             let age = Duration::from_millis(now().saturating_sub(self.looked.load(Ordering::Acquire)));
             if self.renewed_after().is_none_or(|after| age < after) {
@@ -259,6 +256,11 @@ impl Kept {
                     renewed
                 }),
             };
+            let off = self.clock_off();
+            if let Some(ahead) = off.filter(|_| !was_off) {
+                tracing::warn!("{}", StoreError::ClockOff(ahead));
+            }
+            was_off = off.is_some();
             match renewed {
                 Ok(()) => was_reported = false,
                 Err(error) if !std::mem::replace(&mut was_reported, true) => {
