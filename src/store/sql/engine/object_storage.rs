@@ -67,11 +67,11 @@ impl ObjectStorage {
             Place::Directory(path) => {
                 let folder = path.join(FOLDER);
                 // Without its drive, the directory may still be there, on the disk of this host.
-                let mode = folder.symlink_metadata().ok().filter(Metadata::is_dir).map(|found| found.mode());
-                let mode =
-                    mode.ok_or_else(|| fault(format!("{} is missing: is its drive mounted?", folder.display())))?;
-                if mode & 0o077 != 0 {
-                    return Err(fault(format!("others can use {}: chmod 700", folder.display())));
+                let found = folder.symlink_metadata().ok().filter(Metadata::is_dir);
+                let found =
+                    found.ok_or_else(|| fault(format!("{} is missing: is its drive mounted?", folder.display())))?;
+                if let Some(why) = exposed(found.uid(), found.mode()) {
+                    return Err(fault(format!("{} {why}", folder.display())));
                 }
                 let objects = LocalFileSystem::new_with_prefix(folder).map_err(|error| wrong(&error))?;
                 (Box::new(objects.with_fsync(true).with_automatic_cleanup(true)), Key::default())
@@ -223,6 +223,14 @@ impl ObjectStorage {
     }
 }
 
+/// How others could use a folder with this owner and mode.
+fn exposed(owner: u32, mode: u32) -> Option<&'static str> {
+    if owner != rustix::process::geteuid().as_raw() {
+        return Some("belongs to another user");
+    }
+    (mode & 0o077 != 0).then_some("can be used by others: chmod 700")
+}
+
 /// What an address of object storage names.
 #[derive(Debug, PartialEq, Eq)]
 enum Place<'a> {
@@ -360,7 +368,9 @@ mod tests {
         assert!(why(&place).contains("is its drive mounted?"));
         drop(in_directory(temp.path()));
         fs::set_permissions(temp.path().join(FOLDER), fs::Permissions::from_mode(0o755)).unwrap();
-        assert!(why(&place).contains("others can use"));
+        assert!(why(&place).contains("can be used by others"));
+        let own = rustix::process::geteuid().as_raw();
+        assert_eq!((exposed(own, 0o40700), exposed(own + 1, 0o40700)), (None, Some("belongs to another user")));
         let file = temp.path().join("file");
         fs::write(&file, "").unwrap();
         assert!(ObjectStorage::make_directory(&format!("file://{}", file.display())).is_err());

@@ -1,8 +1,8 @@
 //! The content of copies in object storage, and the list of all objects there.
 //!
-//! An object is listed before it is written, and until it is deleted, so that a kill leaves no object that is not listed. Each has a name of its
-//! own, and a copy refers only to objects that are new or to which another copy of the frame refers. So an old object without a copy
-//! never gets one again.
+//! An object is listed before it is written, and until it is deleted, so that a kill leaves no object that is not listed. Each has its
+//! own name, and a copy refers only to objects that are new or to which another copy of the frame refers. So an old object without a
+//! copy never gets one again.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
