@@ -132,7 +132,10 @@ fn nothing_stale_is_left_at_any_width() {
         // The terminal itself shows which key was pressed.
         screen.shows("^C");
         spawn.signal(Signal::INT);
-        wait_until("it says that it stops", || screen.text().contains("stopping") && rows(&screen.text()).len() == 2);
+        wait_until("it says that it stops both", || {
+            let shown = screen.text();
+            shown.matches("stopping").count() == 2 && rows(&shown).len() == 2
+        });
         assert!(!screen.text().contains("^C"), "{}", screen.text());
         screen.shows("^C");
         spawn.signal(Signal::INT);

@@ -47,12 +47,19 @@ pub(crate) fn clear() {
     draw(&[]);
 }
 
-/// Writes to the terminal above the drawn lines.
+/// Writes text to standard error, above the drawn lines. A single write leaves no moment at which the terminal's echo of a
+/// key, such as "^C", would stay in front of the text.
+pub(super) fn send_above(text: &str) {
+    let drawn = drawn();
+    send(&format!("{}{text}{}", drawn.erased(), drawn.painted()));
+}
+
+/// Writes to the terminal above the drawn lines, to another stream.
 pub(super) fn above<T>(write: impl FnOnce() -> T) -> T {
     let drawn = drawn();
-    drawn.erase();
+    send(&drawn.erased());
     let written = write();
-    drawn.paint();
+    send(&drawn.painted());
     written
 }
 
@@ -73,16 +80,14 @@ fn painted(lines: &[String]) -> String {
 const ERASE_BELOW: &str = "\u{1b}[J";
 
 impl Drawn {
-    fn erase(&self) {
-        if !self.lines.is_empty() {
-            send(&(self.to_top(size_of_errors().0) + ERASE_BELOW));
-        }
+    /// What removes the lines from the terminal.
+    fn erased(&self) -> String {
+        if self.lines.is_empty() { String::new() } else { self.to_top(size_of_errors().0) + ERASE_BELOW }
     }
 
-    fn paint(&self) {
-        if !self.lines.is_empty() {
-            send(&painted(&self.lines));
-        }
+    /// What draws the lines again, below other text.
+    fn painted(&self) -> String {
+        if self.lines.is_empty() { String::new() } else { painted(&self.lines) }
     }
 
     /// Moves the cursor to the beginning of the lines. `width` is the terminal's current width.
@@ -128,11 +133,11 @@ fn clear_while_stopped() {
                 let drawn = drawn();
                 // Other threads, including this one, may run a little longer.
                 let Ok(mut continues) = listener(Signal::CONT) else { continue };
-                drawn.erase();
+                send(&drawn.erased());
                 if kill_process(getpid(), Signal::STOP).is_ok() {
                     runtime.block_on(continues.recv());
                 }
-                drawn.paint();
+                send(&drawn.painted());
             }
         });
         Ok(())

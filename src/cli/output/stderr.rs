@@ -162,5 +162,5 @@ fn line(kind: &str, style: Style, text: &str) {
         return;
     }
     // If standard error is closed, the message is lost.
-    live::above(|| drop(io::stderr().write_all(line.as_bytes())));
+    live::send_above(&line);
 }
