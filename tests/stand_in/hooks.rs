@@ -4,11 +4,13 @@
 
 use std::env;
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use rustix::process::Signal;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
@@ -35,6 +37,17 @@ pub(crate) enum Decision {
     Defer,
     /// It is not run, for this reason.
     Deny { reason: String },
+}
+
+/// What the hooks after all calls of a message did.
+#[derive(Default)]
+pub(crate) struct After {
+    /// One of them stops the agent.
+    pub(crate) stops: bool,
+    /// What they tell it.
+    pub(crate) texts: Vec<Value>,
+    /// SIGINT ended one of them. It goes to the whole process group, so this process gets it, too.
+    pub(crate) interrupted: bool,
 }
 
 #[derive(Clone)]
@@ -79,17 +92,19 @@ impl Hooks {
         Ok(hooks)
     }
 
-    /// Whether a hook stops the agent when all calls of a message are done, and what hooks tell it.
-    pub(crate) async fn after(&self, told: &Value) -> Result<(bool, Vec<Value>)> {
-        let mut texts = Vec::new();
+    /// What hooks do when all calls of a message are done.
+    pub(crate) async fn after(&self, told: &Value) -> Result<After> {
+        let mut after = After::default();
         for hook in &self.after {
-            let answer = hook.ask(&told.to_string()).await?;
+            let (answer, interrupted) = hook.run(&told.to_string()).await?;
+            after.interrupted |= interrupted;
             if answer["continue"] == false {
-                return Ok((true, texts));
+                return Ok(After { stops: true, ..after });
             }
-            texts.extend(Some(answer["hookSpecificOutput"]["additionalContext"].clone()).filter(Value::is_string));
+            let text = answer["hookSpecificOutput"]["additionalContext"].clone();
+            after.texts.extend(Some(text).filter(Value::is_string));
         }
-        Ok((false, texts))
+        Ok(after)
     }
 
     /// Asks all hooks that a call concerns. `call` is their input.
@@ -160,6 +175,11 @@ impl Hook {
 
     /// The hook's answer; `Null` if it prints nothing, fails, or takes too long.
     async fn ask(&self, call: &str) -> Result<Value> {
+        Ok(self.run(call).await?.0)
+    }
+
+    /// The hook's answer, and whether SIGINT ended it.
+    async fn run(&self, call: &str) -> Result<(Value, bool)> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", &self.command]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut hook = command.kill_on_drop(true).spawn()?;
@@ -168,9 +188,11 @@ impl Hook {
         let _ = stdin.write_all(call.as_bytes()).await;
         drop(stdin);
         let Ok(output) = tokio::time::timeout(self.timeout, hook.wait_with_output()).await else {
-            return Ok(Value::Null);
+            return Ok((Value::Null, false));
         };
-        Ok(serde_json::from_slice(&output?.stdout).unwrap_or_default())
+        let output = output?;
+        let interrupted = output.status.signal() == Some(Signal::INT.as_raw());
+        Ok((serde_json::from_slice(&output.stdout).unwrap_or_default(), interrupted))
     }
 }
 

@@ -100,15 +100,17 @@ impl Turn<'_> {
         match deferred {
             Some(call) => self.end_deferred(&call).map(Flow::Over),
             None => {
-                let (stops, texts) = self.hooks.after(&json!({"hook_event_name": "PostToolBatch"})).await?;
-                if !texts.is_empty() {
-                    let attachment = json!({"type": "hook_additional_context", "content": texts});
+                let after = self.hooks.after(&json!({"hook_event_name": "PostToolBatch"})).await?;
+                if !after.texts.is_empty() {
+                    let attachment = json!({"type": "hook_additional_context", "content": after.texts});
                     self.transcript.attach(&attachment)?;
                     self.events.attachment(&attachment)?;
                 }
                 let end = match () {
-                    () if stops => End::Stopped,
-                    () if self.bash.was_interrupted() => End::Errors("[ede_diagnostic] result_type=user"),
+                    () if after.stops => End::Stopped,
+                    () if after.interrupted || self.bash.was_interrupted() => {
+                        End::Errors("[ede_diagnostic] result_type=user")
+                    }
                     () => return Ok(Flow::Goes),
                 };
                 self.end(&end).map(|()| Flow::Over(ExitCode::SUCCESS))
