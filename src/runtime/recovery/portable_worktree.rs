@@ -42,7 +42,7 @@ impl PortableWorktree {
             let above = agent_lookup::asked_by(store, &agent)?;
             if let Some(worktree) = agent.launch.worktree.filter(|own| frame.cwd.starts_with(&own.path)) {
                 let remote = worktree.remote.clone().filter(|_| pushed_worktree::is_own(&worktree, &folder));
-                let pushed = agent.pushed.map(Pushed::checked);
+                let pushed = agent.pushed.map(|pushed| pushed.checked(agent.id));
                 return Ok(remote.map(|remote| Self { owner: agent.id, worktree, remote, pushed }));
             }
             next = above;

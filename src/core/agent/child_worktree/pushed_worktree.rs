@@ -51,32 +51,40 @@ pub(crate) fn first_reference(owner: FrameId) -> String {
 }
 
 impl Snapshot {
-    /// Whether it can have been made by this program. An archive, or another user of a server, may have written anything, and git
-    /// would take a commit that begins with `-` for an option.
-    fn is_plain(&self) -> bool {
+    /// Whether this program can have made it for the worktree of `owner`. An archive, or another user of a server, may have written
+    /// anything, and git would take a commit that begins with `-` for an option.
+    fn is_plain(&self, owner: FrameId) -> bool {
         let is_object =
             [40, 64].contains(&self.commit.len()) && self.commit.bytes().all(|byte| byte.is_ascii_hexdigit());
-        is_object && is_reference(&self.reference)
+        is_object && is_reference(&self.reference, owner)
     }
 }
 
-/// Whether this is a name for snapshots. What has one may be deleted on the remote.
-fn is_reference(name: &str) -> bool {
-    let name = name.strip_prefix("refs/agent-cli/").unwrap_or_default();
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-/".contains(&byte))
+/// Whether this is a name for snapshots of the worktree of `owner`. What has one may be deleted on the remote.
+fn is_reference(name: &str, owner: FrameId) -> bool {
+    let own = format!("refs/agent-cli/{owner}/");
+    name.strip_prefix(&own).is_some_and(is_plain_name)
+}
+
+/// Whether this program could have made this name. It has no meaning for git, or in a path.
+fn is_plain_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 /// Whether agent-cli could have made this worktree: nothing else is fetched into a directory or onto a branch. `folder`: where it keeps
 /// worktrees.
 pub(crate) fn is_own(worktree: &Worktree, folder: &Path) -> bool {
-    worktree.path.parent() == Some(folder) && worktree.branch.starts_with("agent-cli/")
+    // The name of a directory's parent (`..`) is no name.
+    let is_in_folder = worktree.path.parent() == Some(folder) && worktree.path.file_name().is_some();
+    is_in_folder && worktree.branch.strip_prefix("agent-cli/").is_some_and(is_plain_name)
 }
 
 impl Pushed {
-    /// The same, without snapshots that this program cannot have made.
-    pub(crate) fn checked(self) -> Self {
-        let (snapshot, superseded) = (self.snapshot.filter(Snapshot::is_plain), self.superseded);
-        Self { snapshot, superseded: superseded.filter(|name| is_reference(name)), ..self }
+    /// The same, without snapshots that this program cannot have made for the worktree of `owner`.
+    pub(crate) fn checked(self, owner: FrameId) -> Self {
+        let snapshot = self.snapshot.filter(|snapshot| snapshot.is_plain(owner));
+        let superseded = self.superseded.filter(|name| is_reference(name, owner));
+        Self { snapshot, superseded, ..self }
     }
 
     /// Whether another host can continue with all files as they are here.
@@ -127,36 +135,98 @@ impl Pushed {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Component;
+
+    use proptest::prelude::*;
+
     use super::*;
 
-    #[test]
-    fn nothing_that_git_could_misunderstand_is_fetched() {
-        let plain = Snapshot { commit: "a1".repeat(20), reference: reference(FrameId::random(), AttemptId::random()) };
-        let kept = |snapshot: &Snapshot| {
-            Pushed { snapshot: Some(snapshot.clone()), ..Pushed::default() }.checked().snapshot.is_some()
-        };
-        assert!(kept(&plain));
-        for commit in ["", "--output=/home/me/.profile", "HEAD", &"g1".repeat(20), &format!("-{}", "a".repeat(39))] {
-            assert!(!kept(&Snapshot { commit: commit.to_owned(), ..plain.clone() }), "{commit}");
+    /// Text like the name of an object, a reference, a path or an option, and anything else.
+    fn any_text() -> impl Strategy<Value = String> {
+        let part = prop_oneof![
+            3 => prop::sample::select(vec![
+                "refs/agent-cli/", "refs/heads/", "agent-cli/", "main", "HEAD", "first", "a1b2", "/", ".", "..", "-", "--output=", ":",
+                "+", "*", "^", "~1", "@{u}", " ", "\n", "\0", ".lock", "é",
+            ])
+            .prop_map(str::to_owned),
+            1 => ".{0,3}",
+            1 => "[0-9a-f]{39,41}",
+        ];
+        prop::collection::vec(part, 0..5).prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn git_sees_only_objects_and_own_references(commit in any_text(), tail in any_text(), other in any_text()) {
+            let owner = FrameId::random();
+            let own = format!("refs/agent-cli/{owner}/{tail}");
+            for reference in [own, other] {
+                let recorded = Pushed {
+                    snapshot: Some(Snapshot { commit: commit.clone(), reference: reference.clone() }),
+                    superseded: Some(reference),
+                    ..Pushed::default()
+                };
+                let checked = recorded.checked(owner);
+                if let Some(snapshot) = &checked.snapshot {
+                    prop_assert!(matches!(snapshot.commit.len(), 40 | 64), "{snapshot:?}");
+                    prop_assert!(snapshot.commit.chars().all(|c| c.is_ascii_hexdigit()), "{snapshot:?}");
+                }
+                let names = checked.snapshot.map(|snapshot| snapshot.reference).into_iter().chain(checked.superseded);
+                for name in names {
+                    prop_assert!(name.starts_with(&format!("refs/agent-cli/{owner}/")), "{name}");
+                    prop_assert_eq!(name.matches('/').count(), 3, "{}", name);
+                    prop_assert!(!name.ends_with('/') && !name.contains([':', '+', '*', '.', ' ', '\n', '^', '~', '@']), "{name}");
+                }
+            }
         }
-        for reference in
-            ["", "refs/heads/main", "refs/agent-cli/", "--upload-pack=x", "refs/agent-cli/a:refs/heads/main"]
-        {
-            assert!(!kept(&Snapshot { reference: reference.to_owned(), ..plain.clone() }), "{reference}");
-            let deletes = Pushed { superseded: Some(reference.to_owned()), ..Pushed::default() };
-            assert_eq!(deletes.checked().superseded, None, "{reference}");
+
+        #[test]
+        fn only_own_worktrees_and_branches_are_replaced(path in any_text(), branch in any_text()) {
+            let folder = Path::new("/state/worktrees");
+            for (path, branch) in [(folder.join(&path), branch.clone()), (path.into(), format!("agent-cli/{branch}"))] {
+                let worktree = at(&path, &branch);
+                if is_own(&worktree, folder) {
+                    prop_assert_eq!(path.components().count(), folder.components().count() + 1);
+                    prop_assert!(path.components().all(|part| part != Component::ParentDir));
+                    prop_assert!(branch.strip_prefix("agent-cli/").is_some_and(|rest| !rest.contains(['/', ':', '.', ' '])));
+                }
+            }
         }
-        let worktree = |path: &str, branch: &str| Worktree {
+
+        #[test]
+        fn what_this_program_makes_passes(commit in "[0-9a-f]{40}|[0-9a-f]{64}", title in ".{0,40}") {
+            let (owner, attempt) = (FrameId::random(), AttemptId::random());
+            let pushed = Pushed {
+                snapshot: Some(Snapshot { commit, reference: reference(owner, attempt) }),
+                superseded: Some(first_reference(owner)),
+                ..Pushed::default()
+            };
+            prop_assert_eq!(&pushed.clone().checked(owner), &pushed);
+            prop_assert_eq!(pushed.checked(FrameId::random()), Pushed::default());
+            let folder = Path::new("/state/worktrees");
+            let branch = Worktree::branch_for(&title, &owner.short().to_string());
+            prop_assert!(is_own(&at(&folder.join(owner.to_string()), &branch), folder), "{}", branch);
+        }
+    }
+
+    fn at(path: &Path, branch: &str) -> Worktree {
+        Worktree {
             repository: "/r/.git".into(),
             path: path.into(),
             branch: branch.into(),
             base: String::new(),
             remote: None,
-        };
-        let is_own = |path, branch| is_own(&worktree(path, branch), Path::new("/state/worktrees"));
-        assert!(is_own("/state/worktrees/a", "agent-cli/a"));
-        assert!(!is_own("/home/me", "agent-cli/a") && !is_own("/state/worktrees/a/b", "agent-cli/a"));
-        assert!(!is_own("/state/worktrees/a", "main"));
+        }
+    }
+
+    #[test]
+    fn a_parent_directory_is_not_replaced() {
+        let folder = Path::new("/state/worktrees");
+        assert!(is_own(&at(&folder.join("a"), "agent-cli/a"), folder));
+        for (path, branch) in [("..", "agent-cli/a"), ("a/b", "agent-cli/a"), ("a", "main"), ("a", "agent-cli/a:main")]
+        {
+            assert!(!is_own(&at(&folder.join(path), branch), folder), "{path} {branch}");
+        }
     }
 
     #[test]
