@@ -36,7 +36,13 @@ impl World {
 
     /// A world in which agents pause inside a tool call.
     pub(crate) fn with_hooks() -> Self {
-        let root = tempfile::Builder::new().prefix("agent-cli-test-").tempdir().expect("a temporary directory");
+        Self::with_hooks_in(&std::env::temp_dir())
+    }
+
+    /// The same, below this directory.
+    pub(crate) fn with_hooks_in(folder: &Path) -> Self {
+        let root = tempfile::Builder::new().prefix("agent-cli-test-").tempdir_in(folder);
+        let root = root.expect("a temporary directory");
         let world = Self { root, env: BTreeMap::new(), names: RefCell::default() };
         for folder in [world.home(), world.project()] {
             fs::create_dir(folder).expect("the root is writable");

@@ -1,5 +1,5 @@
 //! Three hosts, whose clocks differ, share a server and run the same chains, while they are killed, suspended and cut off from the server
-//! at random, the network becomes slow, and the server crashes. Without `AGENT_CLI_TEST_SERVER`, this checks nothing.
+//! at random, the network becomes slow, their disks become full, and the server crashes. Without `AGENT_CLI_TEST_SERVER`, this checks nothing.
 
 use std::fs;
 use std::thread;
@@ -15,6 +15,7 @@ use crate::invocation::Running;
 use crate::network::Network;
 use crate::postgres;
 use crate::skewed_clock::off_by;
+use crate::small_disk::SmallDisk;
 use crate::world::{World, write_config};
 
 /// How many faults happen, in a sample and in a whole run. A longer test sets its own number in the variable.
@@ -37,6 +38,8 @@ const ALONE: &str = "run flock -n -E 9 AGENT.lock sh -c 'echo . >> AGENT.work; s
 struct Host {
     world: World,
     network: Network,
+    /// Where its home and its state are. `None`: only root can fill it.
+    disk: Option<SmallDisk>,
 }
 
 #[test]
@@ -66,10 +69,12 @@ impl Trial {
         let shared = format!("lease = \"2s\"\nshared-directories = [\"{}\"]\n", project.project().display());
         let host = |clock: &str| {
             let network = Network::new(&url);
-            let world = World::with_hooks().with("AGENT_CLI_STORE", &network.url);
+            let disk = SmallDisk::new();
+            let world = disk.as_ref().map_or_else(World::with_hooks, |disk| World::with_hooks_in(disk.path()));
+            let world = world.with("AGENT_CLI_STORE", &network.url);
             let world = off_by(clock).into_iter().fold(world, |world, (name, value)| world.with(name, value));
             write_config(&world, &shared);
-            Host { world, network }
+            Host { world, network, disk }
         };
         let hosts = CLOCKS.map(host).into();
         Self { chance: Chance::new(seed), hosts, project, chains: Vec::new() }
@@ -85,8 +90,9 @@ impl Trial {
             self.answer();
             let at = usize::try_from(self.chance.below(HOSTS as u64)).expect("it is small");
             let (host, time) = (&hosts[at], Duration::from_millis(self.chance.below(6000)));
-            println!("fault {fault}: host {at}");
-            match self.chance.below(7) {
+            let kind = self.chance.below(8);
+            println!("fault {fault}: kind {kind}, host {at}");
+            match kind {
                 0 => workers[at].kill(),
                 1 => {
                     host.network.is_down(true);
@@ -110,7 +116,13 @@ impl Trial {
                     thread::sleep(time);
                     host.network.is_slow(Duration::ZERO);
                 }
-                5 => postgres::crash(),
+                5 => {
+                    let Some(disk) = &host.disk else { continue };
+                    disk.fill();
+                    thread::sleep(time);
+                    disk.clear();
+                }
+                6 => postgres::crash(),
                 _ => postgres::end_connections(&host.network.url),
             }
             thread::sleep(Duration::from_millis(self.chance.below(500)));

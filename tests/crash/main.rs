@@ -27,6 +27,8 @@ mod programs;
 mod repository;
 #[path = "../support/skewed_clock.rs"]
 mod skewed_clock;
+#[path = "../support/small_disk.rs"]
+mod small_disk;
 #[path = "../cli/world.rs"]
 mod world;
 
