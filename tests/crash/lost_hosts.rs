@@ -28,8 +28,8 @@ const CLOCKS: [&str; HOSTS] = ["+0", "+240", "-240"];
 const HOSTS: usize = 3;
 /// How many chains are unfinished at the same time.
 const CHAINS: usize = 6;
-/// Longer than all leases and all interruptions together.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Longer than all leases and interruptions, and than a chain rests after a full disk.
+const PATIENCE: Duration = Duration::from_secs(400);
 
 /// A tool that nothing else may run at the same time: two would be two claudes of the same agent. A killed one leaves no lock behind. It takes
 /// longer than a lease, so that it still runs when another host may continue its agent, unless something ends it.

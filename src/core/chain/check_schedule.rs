@@ -102,10 +102,15 @@ pub(crate) enum CheckOutcome {
     Progressed,
     /// It was run without progress. Its reasons may have changed, because a scheduled time has arrived.
     NoProgress,
+    /// Something went wrong that is no agent's doing, such as a full disk or a server that is gone. It may end at any time.
+    Failed,
     /// Its agent found no free slot, because agents of other chains use them all. This process is not notified when one of them
     /// ends.
     NoSlot,
 }
+
+/// The longest rest of a chain after something went wrong that is no agent's doing.
+const LONGEST_AFTER_FAILURE: SignedDuration = SignedDuration::from_mins(5);
 
 /// How long a chain rests whose agent found no free slot.
 const WITHOUT_SLOT: SignedDuration = SignedDuration::from_secs(2);
@@ -221,10 +226,12 @@ impl CheckSchedule {
             (_, CheckOutcome::NoSlot) => WITHOUT_SLOT,
             (Some(every), _) => every.min(TICK),
             (None, CheckOutcome::Progressed | CheckOutcome::NoProgress) => backoff::until_next_try(times),
+            (None, CheckOutcome::Failed) => backoff::until_next_try(times).min(LONGEST_AFTER_FAILURE),
             (None, CheckOutcome::NotRun) => TICK,
         };
         let until = now.saturating_add(length).unwrap_or(now);
-        let reasons = Some(reasons).filter(|_| outcome != CheckOutcome::NoProgress);
+        let may_change = matches!(outcome, CheckOutcome::NoProgress | CheckOutcome::Failed);
+        let reasons = Some(reasons).filter(|_| !may_change);
         self.rests.insert(root, RestPeriod { reasons, since: now, until, times });
     }
 

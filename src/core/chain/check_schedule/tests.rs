@@ -140,6 +140,18 @@ fn a_chain_whose_time_has_come_for_nothing_rests_too() {
 }
 
 #[test]
+fn a_chain_that_could_not_be_run_is_tried_every_five_minutes_at_least() {
+    let mut schedule = CheckSchedule::default();
+    let mut now = 0;
+    for rest in [30, 60, 120, 240, 300, 300, 300] {
+        assert!(is_due(&mut schedule, &[ContinueReason::Free], now));
+        schedule.checked(ROOT, vec![ContinueReason::Free], at(now), CheckOutcome::Failed);
+        assert_eq!(plan(&mut schedule, &[ContinueReason::Free], now + rest - 1).next, Some(at(now + rest)));
+        now += rest;
+    }
+}
+
+#[test]
 fn a_chain_without_a_place_is_looked_at_again_within_seconds() {
     let mut schedule = CheckSchedule::default();
     for now in 0..100 {

@@ -146,7 +146,7 @@ pub(crate) async fn continue_chains(
                 Err(error) => {
                     // Unless no chain can be read.
                     store.changes().version_of_others()?;
-                    schedule.checked(root, reasons, now, CheckOutcome::NoProgress);
+                    schedule.checked(root, reasons, now, CheckOutcome::Failed);
                     course(Course::Ended(root, Err(error)));
                     continue;
                 }
@@ -250,7 +250,8 @@ fn look_of(driven: Option<&Driven>) -> CheckOutcome {
     match driven {
         Some(driven) if driven.got_on && driven.errors.is_empty() => CheckOutcome::Progressed,
         Some(driven) if driven.no_place.is_some() && driven.errors.is_empty() => CheckOutcome::NoSlot,
-        _ => CheckOutcome::NoProgress,
+        Some(_) => CheckOutcome::NoProgress,
+        None => CheckOutcome::Failed,
     }
 }
 

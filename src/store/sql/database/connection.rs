@@ -28,7 +28,7 @@ pub(crate) struct Database {
     pub(crate) connection: Connection,
     pub(crate) dir: StateDir,
     pub(crate) wrote: Cell<bool>,
-    /// The chains that could not be taken, and when that was last tried.
+    /// The chains that could not be taken, and when to try again.
     pub(crate) not_taken: RefCell<HashMap<FrameId, Instant>>,
     kept: Kept,
 }

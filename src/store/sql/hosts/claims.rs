@@ -55,8 +55,11 @@ const ONE: &str = placements!("c.root = ?2");
 /// Skips a chain that another process is taking.
 const LOCKED: &str = placements!("c.root = ?2 FOR UPDATE OF c SKIP LOCKED");
 
-/// When to try again to take a chain whose files could not be restored.
+/// When to try again to take a chain whose files could not be restored: they may be read as a whole each time.
 const AGAIN_AFTER: Duration = Duration::from_secs(300);
+
+/// When to try again if this host was the cause, such as its full disk.
+const AGAIN_AFTER_OWN: Duration = Duration::from_secs(30);
 
 pub(super) fn take(store: &Database, wanted: Wanted, offer: &Offer) -> Result<Option<FrameId>> {
     if store.connection.host().is_none() {
@@ -77,7 +80,7 @@ pub(super) fn take(store: &Database, wanted: Wanted, offer: &Offer) -> Result<Op
                 (_, Err(_)) => continue,
                 (Wanted::Chain(_), Ok(())) => {}
                 // It would be read again whenever anything has changed.
-                _ if store.not_taken.borrow().get(&root).is_some_and(|tried| tried.elapsed() < AGAIN_AFTER) => continue,
+                _ if store.not_taken.borrow().get(&root).is_some_and(|again| Instant::now() < *again) => continue,
                 (_, Ok(())) => {}
             }
             match take_one(store, root, &placement) {
@@ -91,7 +94,8 @@ pub(super) fn take(store: &Database, wanted: Wanted, offer: &Offer) -> Result<Op
                 // One that cannot be taken does not keep others from being taken.
                 Err(error) if matches!(error, StoreError::Server { .. }) => return Err(error),
                 Err(error) => {
-                    store.not_taken.borrow_mut().insert(root, Instant::now());
+                    let pause = if matches!(error, StoreError::Io { .. }) { AGAIN_AFTER_OWN } else { AGAIN_AFTER };
+                    store.not_taken.borrow_mut().insert(root, Instant::now() + pause);
                     trouble = trouble.or(Some(error));
                 }
             }

@@ -208,16 +208,18 @@ fn digest(content: &[u8]) -> String {
 mod tests {
     use std::fs;
     use std::path::Path;
+    use std::time::Duration;
 
     use jiff::Timestamp;
+    use proptest::prelude::*;
     use tempfile::TempDir;
 
     use super::*;
     use crate::core::attempt::ending::Ending;
-    use crate::core::housekeeping::hosting::Offer;
+    use crate::core::housekeeping::hosting::{Labels, Offer};
     use crate::core::housekeeping::retention::Retention;
     use crate::store::handle::Store;
-    use crate::store::hosts::Wanted;
+    use crate::store::hosts::{Terms, Wanted};
     use crate::store::housekeeping::removable::Decided;
     use crate::store::records::{Caller, NewFrame};
     use crate::store::sql::testing::end_leases;
@@ -394,5 +396,174 @@ mod tests {
         end_leases(&here);
         assert_eq!(take(&there, after, &here).unwrap(), Some(after));
         assert!(matches!(take(&there, before, &here), Err(StoreError::ObjectStorage { .. })));
+    }
+
+    /// What happens to two chains, two hosts and their object storage.
+    #[derive(Clone, Debug)]
+    enum Event {
+        /// A chain pauses with a session that begins with this much of the last one, in hundredths, and has this many lines more.
+        Pauses { chain: usize, keeps: usize, lines: usize },
+        /// The other host takes a chain.
+        IsTaken { chain: usize },
+        /// Its objects cannot be reached, or can be again.
+        Outage,
+        /// Somebody deletes an object.
+        IsLost { at: usize },
+        /// All objects become old.
+        HoursPass,
+        /// A host deletes what nobody needs.
+        Shrinks { host: usize },
+        /// A chain is removed, and another one is started.
+        IsRemoved { chain: usize },
+    }
+
+    fn event() -> impl Strategy<Value = Event> {
+        prop_oneof![
+            8 => (0..2usize, prop::sample::select(vec![(100, 0), (100, 0), (100, 1), (100, 40_000), (0, 1)]))
+                .prop_map(|(chain, (keeps, lines))| Event::Pauses { chain, keeps, lines }),
+            6 => (0..2usize).prop_map(|chain| Event::IsTaken { chain }),
+            1 => Just(Event::Outage),
+            3 => (0..3usize).prop_map(|at| Event::IsLost { at }),
+            2 => Just(Event::HoursPass),
+            2 => (0..2usize).prop_map(|host| Event::Shrinks { host }),
+            1 => (0..2usize).prop_map(|chain| Event::IsRemoved { chain }),
+        ]
+    }
+
+    struct Member {
+        root: FrameId,
+        host: usize,
+        session: String,
+        /// Whether an object was deleted since it paused.
+        may_be_damaged: bool,
+    }
+
+    struct Trial {
+        hosts: [Store; 2],
+        folder: PathBuf,
+        members: Vec<Member>,
+        is_out: bool,
+    }
+
+    impl Trial {
+        fn start(&self) -> Member {
+            let root = chain(&self.hosts[0]);
+            let session = session(10);
+            pauses(&self.hosts[0], root, &session);
+            Member { root, host: 0, session, may_be_damaged: false }
+        }
+
+        /// Makes the objects unreachable, or reachable again.
+        fn switch(&mut self) {
+            let away = self.folder.with_extension("away");
+            if self.is_out {
+                fs::remove_file(&self.folder).unwrap();
+                fs::rename(&away, &self.folder).unwrap();
+            } else {
+                fs::rename(&self.folder, &away).unwrap();
+                fs::write(&self.folder, "in the way").unwrap();
+            }
+            self.is_out = !self.is_out;
+        }
+
+        fn removes(&self, at: usize) {
+            let member = &self.members[at];
+            let removed =
+                [Decided { root: member.root, attempts: rows(&self.hosts[0], &attempts(member.root)).cast_unsigned() }];
+            let everything = Retention { before: Timestamp::MAX, failed: true, open: true };
+            assert_eq!(self.hosts[member.host].remove_trees(&removed, everything), [member.root]);
+        }
+
+        fn happens(&mut self, event: &Event) {
+            match *event {
+                Event::Pauses { chain, keeps, lines } => {
+                    let member = &mut self.members[chain];
+                    let store = &self.hosts[member.host];
+                    let question = store.questions(Some(member.root), true).unwrap()[0].id;
+                    store.answer(question, "now").unwrap();
+                    let kept = member.session.len() * keeps / 100;
+                    member.session = format!("{}{}", &member.session[..kept], session(lines));
+                    member.may_be_damaged = false;
+                    pauses(store, member.root, &member.session);
+                }
+                Event::IsTaken { chain } => {
+                    end_leases(&self.hosts[0]);
+                    let there = &self.hosts[1 - self.members[chain].host];
+                    let member = &self.members[chain];
+                    let taken = take(there, member.root, &self.hosts[0]);
+                    let is_stored =
+                        rows(there, &format!("copies WHERE object IS NOT NULL AND frame = '{}'", member.root)) > 0;
+                    match taken {
+                        Ok(taken) => {
+                            assert_eq!(taken, Some(member.root));
+                            let kept = there.frame(member.root).unwrap().unwrap().checkpoint.unwrap();
+                            let session = fs::read_to_string(there.dir().checkpoint(member.root, kept)).unwrap();
+                            assert_eq!(session, member.session);
+                            self.members[chain].host = 1 - member.host;
+                        }
+                        Err(StoreError::ObjectStorage { .. }) => {
+                            assert!(is_stored && (self.is_out || member.may_be_damaged));
+                        }
+                        Err(error) => panic!("{error}"),
+                    }
+                    let terms = Terms { lease: Duration::from_secs(3600), labels: Labels::default() };
+                    self.hosts.iter().for_each(|host| drop(host.hosts().unwrap().renew(&terms)));
+                }
+                Event::Outage => self.switch(),
+                Event::IsLost { at } => {
+                    let objects = files(&self.folder);
+                    if let Some(object) = objects.get(at).filter(|_| !self.is_out) {
+                        fs::remove_file(object).unwrap();
+                        self.members.iter_mut().for_each(|member| member.may_be_damaged = true);
+                    }
+                }
+                Event::HoursPass => self.hosts[0].execute("UPDATE objects SET made = made - interval '2 hours'", []),
+                Event::Shrinks { host } => drop(self.hosts[host].housekeeping().shrink()),
+                Event::IsRemoved { chain } => {
+                    self.removes(chain);
+                    self.members[chain] = self.start();
+                }
+            }
+        }
+
+        fn unlisted(&self) -> Vec<PathBuf> {
+            let mut all = files(&self.folder);
+            let sql = "SELECT id FROM objects";
+            let listed = self.hosts[0]
+                .database()
+                .query(|connection| connection.read_all(sql, [], |row| row.get::<_, String>("id")));
+            let listed = listed.unwrap();
+            all.retain(|path| !listed.iter().any(|id| path.ends_with(id)));
+            all
+        }
+    }
+
+    fn attempts(root: FrameId) -> String {
+        format!("attempts WHERE frame = '{root}'")
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.min(10), ..ProptestConfig::default() })]
+
+        #[test]
+        fn every_pause_can_be_continued_and_nothing_is_left(events in prop::collection::vec(event(), 10..25)) {
+            let objects = tempfile::tempdir().unwrap();
+            let place = objects.path().join("objects");
+            let Some((_temp, here, _other, there)) = hosts(&place) else { return Ok(()) };
+            let mut trial = Trial { hosts: [here, there], folder: place, members: Vec::new(), is_out: false };
+            trial.members = vec![trial.start(), trial.start()];
+            for event in &events {
+                trial.happens(event);
+                prop_assert!(trial.is_out || trial.unlisted().is_empty(), "{:?}", trial.unlisted());
+            }
+            if trial.is_out {
+                trial.switch();
+            }
+            trial.removes(0);
+            trial.removes(1);
+            trial.happens(&Event::HoursPass);
+            trial.happens(&Event::Shrinks { host: 1 });
+            prop_assert_eq!((rows(&trial.hosts[0], "objects"), files(&trial.folder)), (0, Vec::new()));
+        }
     }
 }
