@@ -15,7 +15,13 @@ pub(crate) struct Terms {
     /// How long the lease lasts, by the clock of the server.
     pub(crate) lease: Duration,
     pub(crate) labels: Labels,
+    /// Whether agents of this host run. If not, the lease of a host that starts none does not become longer.
+    pub(crate) runs_agents: bool,
 }
+
+/// What is due is decided by the clock of the host that runs a chain, so the clocks of hosts must not be further apart from the
+/// server's: otherwise, they start no agents and record nothing that depends on the time. Leases do not depend on it.
+pub(crate) const CLOCKS_AGREE_WITHIN: SignedDuration = SignedDuration::from_mins(5);
 
 /// The lease of this host after a renewal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,6 +85,13 @@ pub(crate) trait Hosts {
     ///
     /// An error writing the database.
     fn renew(&self, terms: &Terms) -> Result<Renewed>;
+
+    /// Checks the clock of this host.
+    ///
+    /// # Errors
+    ///
+    /// `StoreError::ClockOff`, or an error reading the database.
+    fn check_clock(&self) -> Result<()>;
 
     /// All hosts, this one first. Empty if the database is a file.
     ///

@@ -49,7 +49,9 @@ pub(crate) fn open(dir: &Path) -> Store {
     let store = Store::open(dir).unwrap();
     if let Some(hosts) = store.hosts() {
         // Attempts begin only where a lease is held.
-        hosts.renew(&Terms { lease: Duration::from_secs(3600), labels: Labels::default() }).unwrap();
+        hosts
+            .renew(&Terms { lease: Duration::from_secs(3600), labels: Labels::default(), runs_agents: false })
+            .unwrap();
     }
     store
 }

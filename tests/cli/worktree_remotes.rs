@@ -220,7 +220,7 @@ fn bad_remotes_are_refused_before_anything_is_recorded() {
     ");
     git(&world.project(), "remote set-url origin https://me:secret@example.com/x.git");
     insta::assert_snapshot!(refused(&["--worktree", "--remote", "origin"]), @"
-    error: the address of the remote origin contains a password, which would be recorded
+    error: the address of the remote origin contains a password or a token, which would be recorded
     hint: remove it with git remote set-url, and let a credential helper of git know it
     ");
     assert!(world.run(&["ls", "-ap", "--json"]).json().as_array().expect("a list").is_empty());

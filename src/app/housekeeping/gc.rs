@@ -25,6 +25,9 @@ pub(crate) fn gc(app: &App<'_>, input: &Input, tell: &mut dyn FnMut(Happening<'_
     app.asker.may(PersonsTask::Remove)?;
     let before = app.now.checked_sub(input.older_than);
     let before = before.map_err(|_| Refusal::new("no chain is that old").hint("give a shorter time"))?;
+    if let Some(hosts) = app.store.hosts() {
+        hosts.check_clock()?;
+    }
     let retention = Retention { before, failed: input.with_failed, open: false };
     let request = RemovalRequest { retention, with_ignored: input.with_ignored, pretend: input.dry_run };
     Ok(gc::collect(app.store, request, tell)?)

@@ -38,6 +38,7 @@ pub(super) fn of_worktree(message: String, error: &WorktreeError) -> CliError {
             failed.hint(format!("to test access: git push {} HEAD:refs/agent-cli/test", shell_word(remote)))
         }
         WorktreeError::Replaced(_)
+        | WorktreeError::Nested(_)
         | WorktreeError::Elsewhere(_)
         | WorktreeError::Git { .. }
         | WorktreeError::Io { .. } => failed,

@@ -1,7 +1,7 @@
 //! Worktrees that are pushed to a remote at the end of each attempt, so that any host can continue their agents.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
 use crate::core::agent::child_worktree::pushed_worktree::{self, Pushed, Snapshot};
@@ -29,6 +29,10 @@ pub(crate) struct PortableWorktree {
 /// A state of a worktree that its remote has, as the file beside its frame notes it.
 const PUSHED: &str = "pushed";
 const FETCHED: &str = "fetched";
+/// The number of a state that is about to be pushed.
+const NUMBER: &str = "number";
+/// It is being replaced by this state.
+const INCOMPLETE: &str = "incomplete";
 
 impl PortableWorktree {
     /// That of the agent of `frame`: its own, or that of an agent above it.
@@ -58,6 +62,11 @@ impl PortableWorktree {
         interrupted: impl Fn() -> F,
     ) -> (FrameId, Pushed) {
         let (owner, before) = (self.owner, self.pushed.clone().unwrap_or_default());
+        let number = match self.next_number(dir) {
+            Ok(number) => number,
+            Err(error) => return self.clone().unpushed(&error.to_string()),
+        };
+        let before = Pushed { number, ..before };
         let reference = pushed_worktree::reference(owner, attempt);
         let push = || remote::push(&self.worktree, &self.remote, before.clone(), reference, interrupted);
         let pushed = failpoint::around(Step::PushWorktree, push);
@@ -83,7 +92,23 @@ impl PortableWorktree {
 
     /// What is recorded if its files may have changed and nobody pushes them.
     pub(crate) fn unpushed(self, why: &str) -> (FrameId, Pushed) {
-        (self.owner, self.pushed.unwrap_or_default().failed(why))
+        let before = self.pushed.unwrap_or_default();
+        (self.owner, Pushed { number: before.number + 1, ..before }.failed(why))
+    }
+
+    /// The number of the state that the files have now: higher than any before.
+    fn next_number(&self, dir: &StateDir) -> io::Result<u64> {
+        dir.frame_dir(self.owner)?;
+        let mut file =
+            OpenOptions::new().read(true).append(true).create(true).mode(PRIVATE).open(dir.pushed(self.owner))?;
+        // Others of this host may be doing the same. It is released when the file is closed.
+        file.lock()?;
+        let mut noted = String::new();
+        file.read_to_string(&mut noted)?;
+        let last = noted.lines().filter_map(|line| line.strip_prefix(NUMBER)?.trim().parse().ok()).max().unwrap_or(0);
+        let number = last.max(self.pushed.as_ref().map_or(0, |pushed| pushed.number)) + 1;
+        writeln!(file, "{NUMBER} {number}")?;
+        Ok(number)
     }
 
     /// Fetches it unless it is here, and returns what its agent must know about it.
@@ -101,7 +126,10 @@ impl PortableWorktree {
             self.note(store.dir(), PUSHED, snapshot).map_err(while_trying("note that the worktree was made"))?;
             return Ok(Vec::new());
         }
-        let is_here = worktree::is_made(worktree) && noted.lines().any(|line| line.ends_with(&snapshot.commit));
+        let states = || noted.lines().filter(|line| !line.starts_with(NUMBER));
+        let is_incomplete = states().next_back().is_some_and(|line| line.starts_with(INCOMPLETE));
+        let is_known = states().any(|line| !line.starts_with(INCOMPLETE) && line.ends_with(&snapshot.commit));
+        let is_here = worktree::is_made(worktree) && is_known && !is_incomplete;
         if !is_here {
             if !worktree.repository.is_dir() {
                 return Err(WorktreeError::NotCloned {
@@ -112,13 +140,14 @@ impl PortableWorktree {
             }
             let fetch = || {
                 remote::fetch(worktree, remote, snapshot)?;
-                snapshot::unpack(worktree, &frame.cwd, &snapshot.commit)
+                let begins = || self.note(store.dir(), INCOMPLETE, snapshot);
+                snapshot::unpack(worktree, &frame.cwd, &snapshot.commit, is_incomplete, begins)
             };
             failpoint::around(Step::FetchWorktree, fetch)?;
             self.note(store.dir(), FETCHED, snapshot).map_err(while_trying("note that the worktree was fetched"))?;
             tracing::info!("{}: its worktree was fetched from {}", self.owner.short(), remote.name);
         }
-        let is_fetched = !is_here || noted.lines().last().is_some_and(|line| line.starts_with(FETCHED));
+        let is_fetched = !is_here || states().next_back().is_some_and(|line| line.starts_with(FETCHED));
         Ok(pushed.notices(worktree, is_fetched && !is_new))
     }
 

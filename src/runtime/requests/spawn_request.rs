@@ -23,7 +23,7 @@ use crate::runtime::requests::agent_lookup;
 use crate::runtime::requests::fork::{self, BadSource, ForkSource};
 use crate::runtime::while_trying;
 use crate::runtime::worktrees::{remote, worktree};
-use crate::store::{AskedFor, Caller, NewFrame, NewGroup, Requests, ResultUse, Store, Target};
+use crate::store::{AskedFor, Caller, NewFrame, NewGroup, Requests, ResultUse, Store, StoreError, Target};
 
 /// A task and its name in the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +90,8 @@ pub(crate) fn start(
         [only] => store.create(only, None),
         _ => store.create(&request.group(members.clone()), None),
     };
-    if created.is_err() {
+    // Without an answer of the server, the chain may have been recorded.
+    if created.as_ref().is_err_and(|error| !matches!(error, StoreError::Server { .. })) {
         for member in &members {
             if let (Some(worktree), Some(Pushed { snapshot: Some(snapshot), .. })) =
                 (&member.launch.worktree, &member.pushed)

@@ -5,14 +5,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fmt::Write as _;
-use std::io::Write as _;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::AsyncWriteExt;
+
+/// How long git may take where nobody can interrupt it. A file system that hangs, or a named pipe in the place of a file such as
+/// `.gitignore`, would hold it up for ever.
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// Why git failed.
 #[derive(Debug, thiserror::Error)]
@@ -82,11 +85,9 @@ impl Place<'_> {
 pub(crate) struct Git {
     command: Command,
     what: String,
-    input: Option<String>,
+    input: Option<Vec<u8>>,
     /// Why its settings cannot be determined, in which case git is not run.
     unknown: Option<GitError>,
-    /// The names of the settings of the repository.
-    of_repository: Vec<String>,
 }
 
 impl Git {
@@ -122,13 +123,10 @@ impl Git {
         let mut command = git();
         command.args(places.first().map(|place| place.words()).unwrap_or_default());
         let mut unknown = None;
-        let (mut overriding, mut of_repository) = (Vec::new(), Vec::new());
+        let mut overriding = Vec::new();
         for place in places {
             match listed(*place, &what) {
-                Ok(list) => {
-                    overriding.extend(self::overriding(&list));
-                    of_repository.extend(names_of_repository(&list));
-                }
+                Ok(list) => overriding.extend(self::overriding(&list)),
                 Err(error) => unknown = Some(error),
             }
         }
@@ -136,41 +134,72 @@ impl Git {
         if overriding.iter().any(|(name, _)| name.ends_with(".uploadpack") || name == "core.gitproxy") {
             command.env(PROTOCOLS, "none");
         }
-        // Not as arguments: the name of a setting may contain an equals sign.
-        command.env("GIT_CONFIG_COUNT", overriding.len().to_string());
-        for (number, (name, value)) in overriding.iter().enumerate() {
-            command.env(format!("GIT_CONFIG_KEY_{number}"), name).env(format!("GIT_CONFIG_VALUE_{number}"), value);
-        }
+        set(&mut command, &overriding);
         for setting in ALWAYS.iter().chain(settings) {
             command.args(["-c", setting]);
         }
         command.args(arguments);
-        Self { command, what, input: None, unknown, of_repository }
+        Self { command, what, input: None, unknown }
+    }
+
+    /// A git command in the repository `folder` with these settings, and with none of any file of the person.
+    pub(super) fn alone(folder: &Path, settings: &[(String, String)], arguments: &[&str]) -> Self {
+        let mut command = git();
+        command.args(Place::Of(folder).words()).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+        set(&mut command, settings);
+        for setting in ALWAYS {
+            command.args(["-c", setting]);
+        }
+        command.args(arguments);
+        let what = arguments.first().map(|first| (*first).to_owned()).unwrap_or_default();
+        Self { command, what, input: None, unknown: None }
     }
 
     /// Lines for its standard input.
-    pub(crate) fn input(mut self, lines: impl IntoIterator<Item = String>) -> Self {
-        self.input = Some(lines.into_iter().fold(String::new(), |mut text, line| {
-            let _ = writeln!(text, "{line}");
+    pub(crate) fn input(self, lines: impl IntoIterator<Item = String>) -> Self {
+        self.input_bytes(lines.into_iter().fold(Vec::new(), |mut text, line| {
+            text.extend_from_slice(line.as_bytes());
+            text.push(b'\n');
             text
-        }));
+        }))
+    }
+
+    /// Its standard input.
+    pub(crate) fn input_bytes(mut self, input: Vec<u8>) -> Self {
+        self.input = Some(input);
         self
     }
 
     /// Its output without the final line break.
     pub(crate) fn text(self) -> Result<String, GitError> {
-        Ok(String::from_utf8_lossy(&self.bytes()?).trim_end_matches('\n').to_owned())
+        self.text_within(LIMIT, std::future::pending())
     }
 
-    /// For a command that gets the address of a remote: nothing in the repository may turn it into another address.
-    pub(crate) fn for_address(mut self, url: &str) -> Self {
-        let own = format!("remote.{url}.");
-        let turns = |name: &&String| name.starts_with("url.") || name.starts_with(&own);
-        if let Some(name) = self.of_repository.iter().find(turns) {
-            let said = format!("the configuration of the repository changes addresses: {name}");
-            self.unknown = Some(GitError::Refused { what: self.what.clone(), said });
+    /// The same, if it ends before `limit`, and before `interrupted` has completed.
+    pub(crate) fn text_within(
+        self,
+        limit: Duration,
+        interrupted: impl Future<Output = ()> + Send,
+    ) -> Result<String, GitError> {
+        Ok(String::from_utf8_lossy(&self.bytes_within(limit, interrupted)?).trim_end_matches('\n').to_owned())
+    }
+
+    /// Its output, unchanged.
+    pub(crate) fn bytes(self) -> Result<Vec<u8>, GitError> {
+        self.bytes_within(LIMIT, std::future::pending())
+    }
+
+    pub(crate) fn bytes_within(
+        self,
+        limit: Duration,
+        interrupted: impl Future<Output = ()> + Send,
+    ) -> Result<Vec<u8>, GitError> {
+        let what = self.what.clone();
+        let output = self.within(limit, interrupted)?;
+        if output.status.success() {
+            return Ok(output.stdout);
         }
-        self
+        Err(GitError::Refused { what, said: String::from_utf8_lossy(&output.stderr).trim().to_owned() })
     }
 
     /// Adds a variable to its environment.
@@ -189,14 +218,22 @@ impl Git {
         if let Some(error) = self.unknown {
             return Err(error);
         }
-        let Self { mut command, what, .. } = self;
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let Self { mut command, what, input, .. } = self;
+        let stdin = if input.is_some() { Stdio::piped() } else { Stdio::null() };
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let waits = async {
-            let child = tokio::process::Command::from(command).spawn()?;
+            let mut child = tokio::process::Command::from(command).spawn()?;
             let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
             let end = || group.map(|group| kill_process_group(group, Signal::KILL));
+            let stdin = child.stdin.take();
+            let writes = async {
+                if let (Some(input), Some(mut stdin)) = (input, stdin) {
+                    // If it fails before it has read everything, it reports why.
+                    let _ = stdin.write_all(&input).await;
+                }
+            };
             tokio::select! {
-                output = child.wait_with_output() => Ok(output?),
+                (output, ()) = async { tokio::join!(child.wait_with_output(), writes) } => Ok(output?),
                 () = tokio::time::sleep(limit) => {
                     end();
                     Err(GitError::TimedOut { what, after: limit })
@@ -215,24 +252,6 @@ impl Git {
             });
             run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
-    }
-
-    /// Its output, unchanged.
-    pub(crate) fn bytes(mut self) -> Result<Vec<u8>, GitError> {
-        if let Some(error) = self.unknown {
-            return Err(error);
-        }
-        let stdin = if self.input.is_some() { Stdio::piped() } else { Stdio::null() };
-        let mut child = self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-        if let (Some(input), Some(mut stdin)) = (self.input, child.stdin.take()) {
-            // If it fails before it has read everything, it reports why.
-            let _ = stdin.write_all(input.as_bytes());
-        }
-        let output = child.wait_with_output()?;
-        if output.status.success() {
-            return Ok(output.stdout);
-        }
-        Err(GitError::Refused { what: self.what, said: String::from_utf8_lossy(&output.stderr).trim().to_owned() })
     }
 }
 
@@ -254,6 +273,23 @@ pub(super) fn git() -> Command {
 
 /// The variable with the protocols that git may use.
 const PROTOCOLS: &str = "GIT_ALLOW_PROTOCOL";
+
+/// Adds settings to those of the files. Not as arguments: the name of a setting may contain an equals sign.
+fn set(command: &mut Command, settings: &[(String, String)]) {
+    command.env("GIT_CONFIG_COUNT", settings.len().to_string());
+    for (number, (name, value)) in settings.iter().enumerate() {
+        command.env(format!("GIT_CONFIG_KEY_{number}"), name).env(format!("GIT_CONFIG_VALUE_{number}"), value);
+    }
+}
+
+/// The person's own settings, as they apply in a repository.
+pub(super) fn persons_settings(repository: &Path) -> Result<Vec<(String, String)>, GitError> {
+    let list = listed(Place::Of(repository), "config")?;
+    // What is included is listed, too.
+    let is_include = |name: &str| name.starts_with("include.") || name.starts_with("includeif.");
+    let own = settings(&list).filter(|(scope, name, _)| is_of_person(scope) && !is_include(name));
+    Ok(own.map(|(_, name, value)| (name.to_owned(), value.to_owned())).collect())
+}
 
 /// The settings that apply at a place, with their scopes.
 fn listed(place: Place<'_>, what: &str) -> Result<String, GitError> {
@@ -278,12 +314,6 @@ fn settings(list: &str) -> impl Iterator<Item = (&str, &str, &str)> {
 
 fn is_of_person(scope: &str) -> bool {
     matches!(scope, "system" | "global")
-}
-
-fn names_of_repository(list: &str) -> impl Iterator<Item = String> {
-    // This program's own settings are those of the command line.
-    let of_repository = |scope: &str| !is_of_person(scope) && scope != "command";
-    settings(list).filter(move |(scope, ..)| of_repository(scope)).map(|(_, name, _)| name.to_owned())
 }
 
 /// Overrides for the settings in this list that name a program and belong to the repository: the person's own, or nothing. They are read

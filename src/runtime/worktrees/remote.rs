@@ -8,6 +8,7 @@ use crate::core::agent::child_worktree::pushed_worktree::{Pushed, Snapshot};
 use crate::core::agent::child_worktree::{Remote, Worktree};
 use crate::core::text::escape::{one_line, shortened};
 use crate::runtime::worktrees::git::{Git, GitError, Place};
+use crate::runtime::worktrees::remote_repository::RemoteRepository;
 use crate::runtime::worktrees::snapshot;
 use crate::runtime::worktrees::worktree::WorktreeError;
 
@@ -19,8 +20,7 @@ pub(crate) fn resolve(cwd: &Path, name: &str) -> Result<Remote, WorktreeError> {
     let unknown = || WorktreeError::NoRemote(name.to_owned());
     let arguments = ["remote", "get-url", "--push", "--", name];
     let url = Git::new(cwd, arguments).text().ok().filter(|url| !url.is_empty()).ok_or_else(unknown)?;
-    let user = url.split_once("://").and_then(|(_, rest)| Some(rest.split('/').next()?.rsplit_once('@')?.0));
-    if user.is_some_and(|user| user.contains(':')) {
+    if has_secret(&url) {
         return Err(WorktreeError::PasswordInAddress(name.to_owned()));
     }
     // A path is relative to the top of the repository.
@@ -33,6 +33,13 @@ pub(crate) fn resolve(cwd: &Path, name: &str) -> Result<Remote, WorktreeError> {
     Ok(Remote { name: name.to_owned(), url })
 }
 
+/// Whether an address contains a password, or a token of a web server in the place of a user. Tokens are longer than names.
+fn has_secret(url: &str) -> bool {
+    let Some((scheme, rest)) = url.split_once("://") else { return false };
+    let user = rest.split('/').next().and_then(|authority| Some(authority.rsplit_once('@')?.0));
+    user.is_some_and(|user| user.contains(':') || (scheme.starts_with("http") && user.len() >= 20))
+}
+
 /// Pushes the branch of a worktree, and a snapshot of its files under the name `reference`. Returns how much of it is on the remote then.
 /// `interrupted` completes when a person does not want to wait any longer.
 pub(crate) fn push<F: Future<Output = ()> + Send>(
@@ -43,7 +50,7 @@ pub(crate) fn push<F: Future<Output = ()> + Send>(
     interrupted: impl Fn() -> F,
 ) -> Pushed {
     let last = before.snapshot.as_ref().filter(|_| before.is_current()).map(|last| last.commit.clone());
-    let made = match snapshot::make(worktree, last.as_deref()) {
+    let made = match snapshot::make(worktree, last.as_deref(), &interrupted) {
         Ok(made) => made,
         Err(error) => return before.failed(&error.to_string()),
     };
@@ -114,8 +121,11 @@ fn sent(worktree: &Worktree, remote: &Remote, refs: &[String], interrupted: impl
     // Not by its name: an agent may have changed what that name means.
     let push =
         ["push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-signed", "--receive-pack=git-receive-pack"];
-    let arguments = push.into_iter().chain(["--", &remote.url]).chain(refs.iter().map(String::as_str));
-    Answer(Git::new(Place::Of(&worktree.repository), arguments).for_address(&remote.url).within(PATIENCE, interrupted))
+    let arguments: Vec<_> =
+        push.into_iter().chain(["--", &remote.url]).chain(refs.iter().map(String::as_str)).collect();
+    let pushed =
+        RemoteRepository::new(&worktree.repository).and_then(|own| own.git(&arguments).within(PATIENCE, interrupted));
+    Answer(pushed)
 }
 
 impl Answer {
@@ -166,7 +176,8 @@ pub(crate) fn fetch(worktree: &Worktree, remote: &Remote, snapshot: &Snapshot) -
         "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--upload-pack=git-upload-pack", "--", &remote.url,
         reference,
     ];
-    let output = in_repository(&fetch).for_address(&remote.url).within(PATIENCE, std::future::pending())?;
+    let own = RemoteRepository::new(&worktree.repository)?;
+    let output = own.git(&fetch).within(PATIENCE, std::future::pending())?;
     if output.status.success() {
         return Ok(());
     }

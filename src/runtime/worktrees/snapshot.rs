@@ -1,13 +1,19 @@
 //! A commit with all files of a worktree, also uncommitted ones: made at one place, and unpacked at another.
 
-use std::ffi::OsStr;
-use std::fs;
-use std::path::Path;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::core::agent::child_worktree::Worktree;
-use crate::runtime::worktrees::git::{Git, Place};
+use crate::runtime::worktrees::git::{Git, GitError, Place};
 use crate::runtime::worktrees::inspection::own_git_dir;
 use crate::runtime::worktrees::worktree::{self, WorktreeError, io};
+
+/// How long a person waits for git to read a worktree.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A commit with the files of a worktree as they are. Nothing refers to it yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,8 +23,13 @@ pub(crate) struct Made {
     pub(crate) branch: Option<String>,
 }
 
-/// Makes a snapshot. Neither the worktree nor its index changes. Returns `last` if it still is one.
-pub(crate) fn make(worktree: &Worktree, last: Option<&str>) -> Result<Made, WorktreeError> {
+/// Makes a snapshot. Neither the worktree nor its index changes. Returns `last` if it still is one. `interrupted` completes when a person
+/// does not want to wait any longer.
+pub(crate) fn make<F: Future<Output = ()> + Send>(
+    worktree: &Worktree,
+    last: Option<&str>,
+    interrupted: &impl Fn() -> F,
+) -> Result<Made, WorktreeError> {
     let path = &worktree.path;
     // Whatever git would find there instead could have any files.
     if own_git_dir(path, &worktree.repository)?.is_none() {
@@ -28,13 +39,15 @@ pub(crate) fn make(worktree: &Worktree, last: Option<&str>) -> Result<Made, Work
     let (head, branch) = (text(&["rev-parse", "--verify", "HEAD^{commit}"])?, branch_of(worktree));
     // The index knows which files have not changed since they were last read. It has to stay as it is, so git gets a copy.
     let temp = tempfile::tempdir().map_err(io("make a temporary folder"))?;
-    let (index, own) = (path.join(text(&["rev-parse", "--git-path", "index"])?), temp.path().join("index"));
-    if index.exists() {
-        fs::copy(&index, &own).map_err(io("copy the index of a worktree"))?;
-    }
-    let with_own = |arguments: &[&str]| Git::new(path, arguments).env("GIT_INDEX_FILE", &own).text();
-    with_own(&["add", "--all", "--", ":/"])?;
-    let tree = with_own(&["write-tree"])?;
+    let index = OwnIndex { path, index: temp.path().join("index") };
+    index.copy(&path.join(text(&["rev-parse", "--git-path", "index"])?)).map_err(io("copy the index of a worktree"))?;
+    index.notice_all_changes(&interrupted)?;
+    let is_sparse = text(&["config", "--get", "core.sparseCheckout"]).is_ok_and(|value| value == "true");
+    let sparse = if is_sparse { &["--sparse"][..] } else { &[] };
+    let add = [&["add", "--all"], sparse, &["--", ":/"]].concat();
+    index.git(&add).text_within(PATIENCE, interrupted())?;
+    index.check_repositories(&head)?;
+    let tree = index.git(&["write-tree"]).text()?;
     let parents: Vec<&str> =
         [Some(head.as_str()), branch.as_deref().filter(|branch| *branch != head)].into_iter().flatten().collect();
     if let Some(last) = last
@@ -44,6 +57,98 @@ pub(crate) fn make(worktree: &Worktree, last: Option<&str>) -> Result<Made, Work
         return Ok(Made { commit: last.to_owned(), branch });
     }
     Ok(Made { commit: text(&commit_arguments(&tree, &parents))?, branch })
+}
+
+/// A copy of the index of a worktree.
+struct OwnIndex<'a> {
+    path: &'a Path,
+    index: PathBuf,
+}
+
+/// A file or repository in an index.
+struct Entry {
+    /// How git treats it: `H`, in lower case if changes of the file are to be ignored, and `S` if it is not to be there.
+    tag: u8,
+    is_repository: bool,
+    object: String,
+    /// Relative to the top.
+    path: PathBuf,
+}
+
+impl OwnIndex<'_> {
+    fn git(&self, arguments: &[&str]) -> Git {
+        Git::new(self.path, arguments).env("GIT_INDEX_FILE", &self.index)
+    }
+
+    fn copy(&self, index: &Path) -> io::Result<()> {
+        if index.exists() {
+            fs::copy(index, &self.index)?;
+            // Git reads files again that have changed in the same moment as the index.
+            File::options().write(true).open(&self.index)?.set_modified(fs::metadata(index)?.modified()?)?;
+        }
+        Ok(())
+    }
+
+    fn entries<F: Future<Output = ()> + Send>(&self, interrupted: &impl Fn() -> F) -> Result<Vec<Entry>, GitError> {
+        let listed = self.git(&["ls-files", "-v", "-s", "-z"]).bytes_within(PATIENCE, interrupted())?;
+        let entry = |line: &[u8]| {
+            let (stat, path) = line.split_at(line.iter().position(|byte| *byte == b'\t')?);
+            let stat = String::from_utf8_lossy(stat);
+            let mut words = stat.split(' ');
+            let (tag, mode, object) = (words.next()?, words.next()?, words.next()?);
+            let path = OsStr::from_bytes(path.get(1..)?).into();
+            Some(Entry {
+                tag: *tag.as_bytes().first()?,
+                is_repository: mode == "160000",
+                object: object.to_owned(),
+                path,
+            })
+        };
+        Ok(listed.split(|byte| *byte == 0).filter_map(entry).collect())
+    }
+
+    /// Removes the marks with which git ignores changes of files.
+    fn notice_all_changes<F: Future<Output = ()> + Send>(&self, interrupted: &impl Fn() -> F) -> Result<(), GitError> {
+        let entries = self.entries(interrupted)?;
+        let is_there = |entry: &&Entry| self.path.join(&entry.path).symlink_metadata().is_ok();
+        let paths = |entries: &mut dyn Iterator<Item = &Entry>| {
+            entries.flat_map(|entry| entry.path.as_os_str().as_bytes().iter().chain(&[0])).copied().collect::<Vec<_>>()
+        };
+        let assumed = paths(&mut entries.iter().filter(|entry| entry.tag.is_ascii_lowercase()));
+        let skipped = paths(&mut entries.iter().filter(|entry| entry.tag.eq_ignore_ascii_case(&b'S')).filter(is_there));
+        for (option, paths) in [("--no-assume-unchanged", assumed), ("--no-skip-worktree", skipped)] {
+            if !paths.is_empty() {
+                self.git(&["update-index", option, "-z", "--stdin"]).input_bytes(paths).text()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An error if there is a repository with something that `head` does not name: a commit has only the name of its last commit.
+    fn check_repositories(&self, head: &str) -> Result<(), WorktreeError> {
+        for Entry { path, object, .. } in
+            self.entries(&std::future::pending::<()>)?.into_iter().filter(|entry| entry.is_repository)
+        {
+            let top = self.path.join(&path);
+            if !top.join(".git").exists() {
+                continue;
+            }
+            let known = Git::new(self.path, [OsStr::new("rev-parse"), &named(head, &path)]).text();
+            let changed = Git::new(&top, ["status", "--porcelain", "--untracked-files=all"]).text();
+            if known.is_ok_and(|known| known == object) && changed.is_ok_and(|changed| changed.is_empty()) {
+                continue;
+            }
+            return Err(WorktreeError::Nested(path));
+        }
+        Ok(())
+    }
+}
+
+/// The name of what a commit has at a path.
+fn named(commit: &str, path: &Path) -> OsString {
+    let mut name = OsString::from(format!("{commit}:"));
+    name.push(path);
+    name
 }
 
 /// The snapshot of a worktree that has just been made.
@@ -67,8 +172,15 @@ fn branch_of(worktree: &Worktree) -> Option<String> {
 }
 
 /// Makes the worktree as it was when the snapshot was made. What is in its place is kept: as commits below `refs/agent-cli/kept/`, or, if
-/// it is no worktree any more, under another name next to it.
-pub(crate) fn unpack(worktree: &Worktree, cwd: &Path, commit: &str) -> Result<(), WorktreeError> {
+/// it is no worktree any more, under another name next to it. `begins` is called after that, and records that what is there from then on
+/// is incomplete. `is_incomplete`: it was recorded before.
+pub(crate) fn unpack(
+    worktree: &Worktree,
+    cwd: &Path,
+    commit: &str,
+    is_incomplete: bool,
+    begins: impl FnOnce() -> io::Result<()>,
+) -> Result<(), WorktreeError> {
     let Worktree { repository, path, branch, .. } = worktree;
     let of_repository = |arguments: &[&str]| Git::new(Place::Of(repository), arguments).text();
     let parents = of_repository(&["log", "-1", "--format=%P", commit, "--"])?;
@@ -79,25 +191,38 @@ pub(crate) fn unpack(worktree: &Worktree, cwd: &Path, commit: &str) -> Result<()
         let name = format!("refs/agent-cli/kept/{kept}");
         of_repository(&["update-ref", "-m", "kept by agent-cli", &name, kept])
     };
-    let is_made = worktree::is_made(worktree) && own_git_dir(path, repository)?.is_some();
-    if is_made {
-        keep(&make(worktree, None)?.commit)?;
-    } else if path.exists() {
-        let aside = (1..).map(|number| path.with_extension(format!("kept-{number}"))).find(|aside| !aside.exists());
-        fs::rename(path, aside.unwrap_or_default()).map_err(io("move away what is in the place of the worktree"))?;
+    let directory = if worktree::is_made(worktree) { own_git_dir(path, repository)? } else { None };
+    if let Some(directory) = &directory {
+        // A killed git may have left them. Nothing else uses this worktree now.
+        for lock in ["index.lock", "HEAD.lock"] {
+            remove(|| fs::remove_file(directory.join(lock))).map_err(io("remove a lock of the worktree"))?;
+        }
+    }
+    match &directory {
+        _ if is_incomplete => {}
+        Some(_) => drop(keep(&make(worktree, None, &std::future::pending::<()>)?.commit)?),
+        None if path.exists() => {
+            let aside = (1..).map(|number| path.with_extension(format!("kept-{number}"))).find(|aside| !aside.exists());
+            fs::rename(path, aside.unwrap_or_default())
+                .map_err(io("move away what is in the place of the worktree"))?;
+        }
+        None => {}
     }
     if let Some(own) = branch_of(worktree)
         && own != tip
     {
         keep(&own)?;
     }
+    begins().map_err(io("note that the worktree is incomplete"))?;
     let name = format!("refs/heads/{branch}");
-    of_repository(&["update-ref", "-m", "fetched by agent-cli", &name, tip])?;
-    if is_made {
+    // An agent may have made it another name of a branch that is not its own.
+    of_repository(&["update-ref", "--no-deref", "-m", "fetched by agent-cli", &name, tip])?;
+    if directory.is_some() {
         Git::new(path, ["symbolic-ref", "HEAD", &name]).text()?;
         // Otherwise, files that the snapshot does not have would remain.
         Git::new(path, ["add", "--all", "--", ":/"]).text()?;
     } else {
+        remove(|| fs::remove_dir_all(path)).map_err(io("remove an incomplete worktree"))?;
         worktree::add(worktree, &[path.as_os_str(), OsStr::new(branch)])?;
     }
     if head != tip {
@@ -106,4 +231,11 @@ pub(crate) fn unpack(worktree: &Worktree, cwd: &Path, commit: &str) -> Result<()
     Git::new(path, ["read-tree", "--reset", "-u", commit]).text()?;
     Git::new(path, ["reset", "--mixed", "--quiet", "--no-recurse-submodules"]).text()?;
     worktree::make_cwd(cwd)
+}
+
+fn remove(remove: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    match remove() {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }

@@ -29,11 +29,14 @@ pub(crate) enum WorktreeError {
     /// It is not, or no longer, a worktree of its repository.
     #[error("{} is no longer a worktree of its repository", .0.display())]
     Replaced(PathBuf),
+    /// A commit of the worktree would not have the files of this repository.
+    #[error("the repository {} in it is not part of the push", .0.display())]
+    Nested(PathBuf),
     /// The repository has no remote of this name.
     #[error("the repository has no remote {0}")]
     NoRemote(String),
     /// Everybody who can see the chain would see it.
-    #[error("the address of the remote {0} contains a password, which would be recorded")]
+    #[error("the address of the remote {0} contains a password or a token, which would be recorded")]
     PasswordInAddress(String),
     /// The files with which an agent would begin are not on the remote.
     #[error("failed to push the new worktree's commit to {remote}: {why}")]

@@ -42,7 +42,7 @@ pub(crate) fn a_lease_is_seen_by_other_hosts_until_it_ends(open: Open) {
         assert!(here.hosts().is_none());
         return;
     };
-    let terms = Terms { lease: Duration::from_secs(100), labels: "gpu".parse().unwrap() };
+    let terms = Terms { lease: Duration::from_secs(100), labels: "gpu".parse().unwrap(), runs_agents: false };
     let renewed = hosts(&there).renew(&terms).unwrap();
     assert!(!renewed.is_draining && !renewed.has_lapsed, "{renewed:?}");
     let root = here.root();
@@ -68,10 +68,17 @@ pub(crate) fn a_drained_host_begins_nothing(open: Open) {
     let Some((_other, there)) = another_host(&here) else { return };
     let root = here.root();
     hosts(&there).drain("here", true).unwrap();
-    let terms = Terms { lease: Duration::from_secs(100), labels: Labels::default() };
-    assert!(hosts(&here).renew(&terms).unwrap().is_draining);
+    let terms = Terms { lease: Duration::from_secs(100), labels: Labels::default(), runs_agents: false };
+    // Others may take its chains as soon as no agent of it runs.
+    let lease = || hosts(&there).hosts().unwrap().into_iter().find(|host| host.name == "here").unwrap().lease;
+    for runs_agents in [true, false] {
+        end_leases(&here);
+        assert!(hosts(&here).renew(&Terms { runs_agents, ..terms.clone() }).unwrap().is_draining);
+        assert_eq!(lease().is_some(), runs_agents);
+    }
     assert!(matches!(here.begin(root, &attempt(Vec::new())), Err(StoreError::Draining(_))));
     hosts(&there).drain("here", false).unwrap();
+    hosts(&here).renew(&terms).unwrap();
     here.begin(root, &attempt(Vec::new())).unwrap();
     assert!(matches!(hosts(&there).drain("nobody", true), Err(StoreError::UnknownHost(_))));
     assert!(matches!(hosts(&there).forget("nobody"), Err(StoreError::UnknownHost(_))));
@@ -106,7 +113,9 @@ pub(crate) fn a_chain_is_taken_with_its_files_and_what_comes_late_is_refused(ope
         let place = Elsewhere::Host("there".into());
         matches!(error, StoreError::OtherHost { elsewhere, .. } if elsewhere == place)
     };
-    hosts(&here).renew(&Terms { lease: Duration::from_secs(100), labels: Labels::default() }).unwrap();
+    hosts(&here)
+        .renew(&Terms { lease: Duration::from_secs(100), labels: Labels::default(), runs_agents: false })
+        .unwrap();
     assert!(is_elsewhere(here.request(caller, None, &[ask("And where?")]).unwrap_err()));
     assert!(is_elsewhere(here.give_messages(caller, 1000).unwrap_err()));
     assert!(is_elsewhere(here.try_end(caller, &reply("late")).unwrap_err()));

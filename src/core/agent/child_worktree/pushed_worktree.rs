@@ -28,6 +28,14 @@ pub struct Pushed {
     /// Why its branch as it is now is not there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch_failure: Option<String>,
+    /// The number of the state of its files that this is about. Agents that share a worktree end their attempts in any order.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub number: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A commit with all files of a worktree that git does not ignore. Its first parent is the commit that was checked out. If that was not
@@ -92,6 +100,20 @@ impl Pushed {
         self.snapshot.is_some() && self.failure.is_none()
     }
 
+    /// What is recorded from now on, if `self` was recorded and `later` happened after that or at the same time.
+    pub(crate) fn then(self, later: Self) -> Self {
+        if later.number < self.number {
+            // Its snapshot has older files, and is no longer needed.
+            let unneeded = later.snapshot.filter(|_| later.failure.is_none()).map(|snapshot| snapshot.reference);
+            return Self { superseded: self.superseded.or(unneeded), ..self };
+        }
+        match later.failure {
+            // It has begun with what was recorded then.
+            Some(failure) if self.snapshot.is_some() => Self { failure: Some(failure), number: later.number, ..self },
+            failure => Self { failure, ..later },
+        }
+    }
+
     /// The same, after its files have changed and could not be pushed.
     pub(crate) fn failed(self, why: &str) -> Self {
         Self { failure: Some(one_line(why)), ..self }
@@ -116,7 +138,7 @@ impl Pushed {
         let fetched = was_fetched.then(|| {
             format!(
                 "The worktree {path} was fetched from {name}, as it was pushed at the end of a turn: nothing is staged, and files that git \
-                 ignores are missing.{later}"
+                 ignores, stashes, other local branches and an unfinished merge or rebase are missing.{later}"
             )
         });
         let unpushed = self.failure.as_ref().filter(|_| !was_fetched);
@@ -220,6 +242,25 @@ mod tests {
     }
 
     #[test]
+    fn the_newest_files_of_agents_that_share_a_worktree_are_recorded() {
+        let at = |number: u64| Pushed {
+            snapshot: Some(Snapshot { commit: number.to_string(), reference: format!("r{number}") }),
+            number,
+            ..Pushed::default()
+        };
+        // The second one is faster.
+        let recorded = at(1).then(at(3)).then(at(2));
+        assert_eq!((recorded.number, recorded.snapshot, recorded.superseded), (3, at(3).snapshot, Some("r2".into())));
+        // It began with the first state, and could push nothing.
+        let failed = at(2).then(Pushed { number: 3, ..at(1).failed("no network") });
+        assert_eq!((failed.snapshot.clone(), failed.is_current()), (at(2).snapshot, false));
+        assert_eq!(failed.clone().then(at(2)), Pushed { superseded: Some("r2".into()), ..failed.clone() });
+        assert!(failed.then(at(4)).is_current());
+        let never = Pushed::default().then(Pushed { number: 1, ..Pushed::default().failed("no network") });
+        assert!(never.snapshot.is_none() && never.failure.is_some());
+    }
+
+    #[test]
     fn a_parent_directory_is_not_replaced() {
         let folder = Path::new("/state/worktrees");
         assert!(is_own(&at(&folder.join("a"), "agent-cli/a"), folder));
@@ -261,8 +302,8 @@ mod tests {
             rejected.notices(&worktree, false),
         ];
         insta::assert_snapshot!(lines.concat().join("\n"), @r#"
-        The worktree /w/a was fetched from origin, as it was pushed at the end of a turn: nothing is staged, and files that git ignores are missing.
-        The worktree /w/a was fetched from origin, as it was pushed at the end of a turn: nothing is staged, and files that git ignores are missing. Later changes were not pushed, and are missing.
+        The worktree /w/a was fetched from origin, as it was pushed at the end of a turn: nothing is staged, and files that git ignores, stashes, other local branches and an unfinished merge or rebase are missing.
+        The worktree /w/a was fetched from origin, as it was pushed at the end of a turn: nothing is staged, and files that git ignores, stashes, other local branches and an unfinished merge or rebase are missing. Later changes were not pushed, and are missing.
         The files in the worktree /w/a could not be pushed to origin when you stopped: no⏎network
         Your branch agent-cli/a could not be pushed to origin: [rejected] (fetch first). If somebody else has pushed to it, fetch it and merge or rebase; never force it.
         "#);

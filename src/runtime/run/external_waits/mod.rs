@@ -22,7 +22,7 @@ use crate::core::waits::wait_progress::{CheckResult, WaitProgress};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::posted::filing;
 use crate::runtime::requests::{answer_files, posted};
-use crate::store::{Seen, Store, Trying};
+use crate::store::{Seen, Store, StoreError, Trying};
 
 /// Records the progress of the chain's external waits, as far as it can be determined without starting a process, and which
 /// questions have expired. Returns whether there are commands to run now.
@@ -37,6 +37,7 @@ pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> R
             }
         }
         if seen != WaitProgress::default() {
+            check_clock(store)?;
             store.looked(request, &Seen::Progress(&seen))?;
         }
         let progress = recorded.with(&seen);
@@ -48,10 +49,19 @@ pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> R
         answer_files::take(store, request, form, now)?;
     }
     for (question, _) in expiring(tree).filter(|(_, form)| form.is_over(now)) {
+        check_clock(store)?;
         store.looked(question, &Seen::Time(now))?;
     }
     filing::file_ended(store, Some(tree.top()))?;
     Ok(to_run)
+}
+
+/// Fails if the clock of this host may be wrong, so that no time that has not come is recorded as over.
+fn check_clock(store: &Store) -> Result<(), StoreError> {
+    match store.hosts() {
+        Some(hosts) => hosts.check_clock(),
+        None => Ok(()),
+    }
 }
 
 /// Whether a single condition that is neither a time nor a command is met. A condition that cannot be checked is not met.

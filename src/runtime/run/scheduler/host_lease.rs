@@ -20,15 +20,11 @@ use crate::core::id::FrameId;
 use crate::failpoint::Step;
 use crate::runtime::{HostTerms, RuntimeError, while_trying};
 use crate::store::files::durable::{Durability, replace};
-use crate::store::hosts::{Renewed, Terms};
+use crate::store::hosts::{CLOCKS_AGREE_WITHIN, Renewed, Terms};
 use crate::store::{Store, StoreError};
 
 /// How often a host without agents renews its lease, so that others see it, and looks for lost ones.
 const IDLE: Duration = Duration::from_secs(30);
-
-/// What is due is decided by the clock of the host that runs a chain, so the clocks of hosts must not be further apart from the
-/// server's. Leases do not depend on it.
-const CLOCKS_AGREE_WITHIN: SignedDuration = SignedDuration::from_mins(5);
 
 /// The longest lease, in milliseconds.
 const LONGEST: u64 = 3_600_000;
@@ -77,7 +73,7 @@ impl HostLease {
         }
         let kept = Arc::new(Kept {
             dir: store.dir().path().to_owned(),
-            terms: Terms { lease: terms.lease, labels: terms.offer.labels.clone() },
+            terms: Terms { lease: terms.lease, labels: terms.offer.labels.clone(), runs_agents: false },
             renewed: AtomicU64::new(0),
             looked: AtomicU64::new(0),
             is_draining: AtomicBool::new(false),
@@ -182,12 +178,13 @@ impl Kept {
         let lets_it_end = self.lets_its_lease_end();
         // A drained host still learns when it may start agents again.
         let lease = if lets_it_end { Duration::ZERO } else { self.terms.lease };
-        let Renewed { has_lapsed, is_draining, ahead } = hosts.renew(&Terms { lease, ..self.terms.clone() })?;
+        let terms = Terms { lease, runs_agents: self.has_agents(), ..self.terms.clone() };
+        let Renewed { has_lapsed, is_draining, ahead } = hosts.renew(&terms)?;
         self.looked.store(sent, Ordering::Release);
         self.is_draining.store(is_draining, Ordering::Release);
         let off = if ahead.abs() > CLOCKS_AGREE_WITHIN { ahead.as_millis() } else { 0 };
         self.clock_off.store(i64::try_from(off).unwrap_or(i64::MAX), Ordering::Release);
-        if lets_it_end {
+        if lets_it_end || self.lets_its_lease_end() {
             return Ok(());
         }
         let file = store.dir().lease_end();

@@ -44,7 +44,7 @@ impl Machine {
     fn fetch(&self, pushed: &Pushed) -> Result<(), WorktreeError> {
         let last = pushed.snapshot.as_ref().unwrap();
         fetch(&self.worktree, &self.remote, last)?;
-        snapshot::unpack(&self.worktree, &self.worktree.path, &last.commit)
+        snapshot::unpack(&self.worktree, &self.worktree.path, &last.commit, false, || Ok(()))
     }
 
     fn read(&self, name: &str) -> Option<String> {
@@ -262,15 +262,106 @@ fn nothing_in_a_repository_leads_a_push_elsewhere() {
     git(&machine.top, &format!("remote set-url origin {}", other(&machine)));
     let pushed = machine.push(Pushed::default(), 1);
     assert!(pushed.is_current() && machine.references().len() == 3, "{pushed:?}");
-    for (name, value) in [
+    let settings = [
         (format!("url.{}.insteadOf", other(&machine)), machine.remote.url.clone()),
         (format!("remote.{}.url", machine.remote.url), other(&machine)),
-    ] {
+        ("core.sshCommand".to_owned(), "false".to_owned()),
+        ("http.proxy".to_owned(), "http://127.0.0.1:1".to_owned()),
+    ];
+    let mut last = pushed;
+    for (number, (name, value)) in (2..).zip(settings) {
         git(&machine.top, &format!("config {name} {value}"));
         machine.write("new", &name);
-        let refused = machine.push(pushed.clone(), 2).failure.unwrap();
-        assert!(refused.contains("changes addresses"), "{refused}");
-        git(&machine.top, &format!("config --unset {name}"));
+        last = machine.push(last, number);
+        assert!(last.is_current() && machine.references().contains(&format!("refs/agent-cli/f/{number}")), "{last:?}");
+    }
+    // Without a slash, git looks for a file of this name.
+    let url = "localhost:other.git";
+    fs::create_dir_all(machine.worktree.repository.join("remotes")).unwrap();
+    fs::write(machine.worktree.repository.join("remotes").join(url), format!("URL: {}\n", other(&machine))).unwrap();
+    let remote = Remote { url: url.into(), ..machine.remote.clone() };
+    machine.write("new", url);
+    let refused = push(&machine.worktree, &remote, last, "refs/agent-cli/f/9".into(), pending::<()>);
+    assert!(
+        !refused.is_current() && git(&machine.top, &format!("ls-remote {}", other(&machine))).is_empty(),
+        "{refused:?}"
+    );
+}
+
+/// In each case, git would not see a change.
+#[test]
+fn changes_that_git_ignores_are_pushed_too() {
+    let machine = Machine::new();
+    let pushed = |number: u32| {
+        let pushed = machine.push(Pushed::default(), number);
+        assert!(pushed.is_current(), "{pushed:?}");
+        pushed.snapshot.unwrap().commit
+    };
+    let at = |commit: &str, name: &str| git(&machine.bare, &format!("show {commit}:{name}"));
+    // In the same moment as the index, and of the same size.
+    machine.write("racy", "one");
+    machine.git("add racy");
+    machine.git("commit -q -m racy");
+    let index = PathBuf::from(machine.git("rev-parse --git-path index"));
+    machine.write("racy", "two");
+    let now = fs::metadata(&index).unwrap().modified().unwrap();
+    fs::File::options().write(true).open(machine.worktree.path.join("racy")).unwrap().set_modified(now).unwrap();
+    assert_eq!(at(&pushed(1), "racy"), "two");
+    for (number, option) in [(2, "--assume-unchanged"), (3, "--skip-worktree")] {
+        machine.git(&format!("update-index {option} one"));
+        machine.write("one", option);
+        assert_eq!(at(&pushed(number), "one"), option);
+    }
+}
+
+#[test]
+fn a_repository_in_a_worktree_is_not_lost_silently() {
+    let machine = Machine::new();
+    machine.write("nested/file", "1");
+    git(&machine.worktree.path.join("nested"), "init -q");
+    commit(&machine.worktree.path.join("nested"), "file2");
+    let failure = machine.push(Pushed::default(), 1).failure.unwrap();
+    assert_eq!(failure, "the repository nested in it is not part of the push");
+}
+
+/// A named pipe in the place of a file that git reads never has an end.
+#[test]
+fn a_pipe_in_a_worktree_holds_up_nothing() {
+    let machine = Machine::new();
+    machine.write("deep/file", "1");
+    let made = std::process::Command::new("mkfifo").arg(machine.worktree.path.join("deep/.gitignore")).status();
+    assert!(made.unwrap().success());
+    let pushed = push(&machine.worktree, &machine.remote, Pushed::default(), "refs/agent-cli/f/1".into(), || async {
+        tokio::time::sleep(Duration::from_millis(300)).await
+    });
+    assert!(pushed.failure.unwrap().ends_with("was interrupted"));
+}
+
+#[test]
+fn a_branch_that_names_another_does_not_change_it() {
+    let machine = Machine::new();
+    commit(&machine.worktree.path, "mine");
+    let pushed = machine.push(Pushed::default(), 1);
+    let main = git(&machine.top, "rev-parse main");
+    machine.git("checkout -q --detach");
+    git(&machine.top, "symbolic-ref refs/heads/agent-cli/agent-1 refs/heads/main");
+    let directory = machine.git("rev-parse --absolute-git-dir");
+    fs::write(Path::new(&directory).join("index.lock"), "").unwrap();
+    machine.fetch(&pushed).unwrap();
+    assert_eq!((git(&machine.top, "rev-parse main"), machine.read("mine").is_some()), (main, true));
+}
+
+#[test]
+fn what_is_known_to_be_incomplete_is_not_kept() {
+    let machine = Machine::new();
+    machine.write("new", "1");
+    let pushed = machine.push(Pushed::default(), 1);
+    let last = pushed.snapshot.as_ref().unwrap();
+    let kept = || machine.git("for-each-ref refs/agent-cli/kept").lines().count();
+    for number in 0..3 {
+        let begins = || if number < 2 { Err(std::io::Error::other("killed")) } else { Ok(()) };
+        let unpacked = snapshot::unpack(&machine.worktree, &machine.worktree.path, &last.commit, number > 0, begins);
+        assert_eq!((unpacked.is_ok(), kept()), (number == 2, 1));
     }
 }
 
@@ -290,6 +381,7 @@ fn a_remote_has_a_name_and_an_address_that_anybody_may_see() {
     assert!(
         matches!(url("https://me:secret@example.com/x"), Err(WorktreeError::PasswordInAddress(name)) if name == "origin")
     );
+    assert!(matches!(url("https://ghp_0123456789abcdefghij@example.com/x"), Err(WorktreeError::PasswordInAddress(_))));
     assert!(matches!(resolve(&machine.top, "upstream"), Err(WorktreeError::NoRemote(_))));
     assert!(matches!(resolve(&machine.top, "--all"), Err(WorktreeError::NoRemote(_))));
 }
@@ -301,9 +393,10 @@ fn a_remote_that_does_not_answer_is_not_waited_for() {
     let url = format!("git://{}/x", never.local_addr().unwrap());
     let remote = Remote { url, ..machine.remote.clone() };
     // The connection is accepted by the system, and nobody answers.
-    let push =
-        push(&machine.worktree, &remote, Pushed::default(), "refs/agent-cli/f/1".into(), || std::future::ready(()));
-    assert_eq!(push.failure.unwrap(), "git push was interrupted");
+    let push = push(&machine.worktree, &remote, Pushed::default(), "refs/agent-cli/f/1".into(), || async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    });
+    assert!(push.failure.unwrap().ends_with("was interrupted"));
     let git = Git::new(&machine.top, ["ls-remote", &remote.url]);
     let error = git.within(Duration::from_millis(100), pending()).unwrap_err();
     assert!(matches!(error, GitError::TimedOut { .. }), "{error}");

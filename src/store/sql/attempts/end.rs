@@ -38,8 +38,10 @@ pub(crate) fn end_attempt(connection: &Connection, end: &AttemptEnd<'_>) -> TxRe
     spent::record(connection, (frame, attempt), end.model.as_deref(), &end.spending, &end.total)?;
     update(connection, &before, end)?;
     if let Some((owner, pushed)) = &end.pushed {
+        let recorded = frames::existing(connection, *owner)?.pushed.unwrap_or_default();
+        let pushed = recorded.then(pushed.clone());
         let sql = "UPDATE frames SET pushed = ?2 WHERE id = ?1";
-        connection.run(sql, (Id(*owner), codec::json(pushed, &[])?))?;
+        connection.run(sql, (Id(*owner), codec::json(&pushed, &[])?))?;
     }
     let entry = LogEntry::Ended {
         attempt: Some(attempt),

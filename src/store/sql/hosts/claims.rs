@@ -1,5 +1,7 @@
 //! Takes chains that no host runs.
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -19,7 +21,8 @@ use crate::store::sql::housekeeping::copies;
 use crate::store::sql::tables::frames;
 
 /// The chains of other hosts, or of none. A line for each directory: its path and, separated by tabs, the worktree that it is in, its
-/// repository and whether its remote has its last files, if it has any. No path contains a control character.
+/// repository and whether its remote has its last files, if it has any. No path contains a control character. What a finished agent has left
+/// only in its worktree counts, too.
 macro_rules! placements {
     ($condition:literal) => {
         concat!(
@@ -31,7 +34,8 @@ macro_rules! placements {
                  FROM frames AS o WHERE o.root = c.root AND o.is_pushed
                    AND (member.cwd = o.worktree_path OR starts_with(member.cwd, o.worktree_path || '/'))
                  LIMIT 1), ''), chr(10)) FROM frames AS member
-               WHERE member.root = c.root AND NOT member.is_group AND member.status <> 'done') AS directories
+               WHERE member.root = c.root AND NOT member.is_group
+                 AND (member.status <> 'done' OR (member.worktree_path IS NOT NULL AND member.has_unpushed))) AS directories
              FROM chains AS c JOIN frames AS f ON f.id = c.root LEFT JOIN hosts AS h ON h.name = c.host
              WHERE c.host IS DISTINCT FROM ?1 AND ",
             $condition
@@ -136,6 +140,7 @@ fn take_one(store: &Database, root: FrameId, listed: &Placement) -> Result<bool>
             return Ok(false);
         }
         check_copies(store, connection, root)?;
+        forget_worktrees(store, connection, root)?;
         connection.run("UPDATE chains SET host = ?2 WHERE root = ?1", (Id(root), connection.host()))?;
         Ok(true)
     });
@@ -150,6 +155,19 @@ fn check_copies(store: &Database, connection: &Connection, root: FrameId) -> TxR
         let is_kept = frame.continues().is_none_or(|kept| store.dir.checkpoint(kept.frame, kept.copy).is_file());
         if !is_kept && frame.state != FrameState::Done {
             return Err(StoreError::from(ArchiveError::NoCopy(id)).into());
+        }
+    }
+    Ok(())
+}
+
+/// Forgets which states of its worktrees are here: a turn that is no longer recorded may have changed the files.
+fn forget_worktrees(store: &Database, connection: &Connection, root: FrameId) -> TxResult<()> {
+    let sql = "SELECT id FROM frames WHERE root = ?1 AND worktree_path IS NOT NULL";
+    for id in connection.read_all(sql, [Id(root)], |row| id(row, "id"))? {
+        let noted = store.dir.pushed(id);
+        match fs::remove_file(&noted) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(StoreError::io(&noted, error).into()),
+            _ => {}
         }
     }
     Ok(())

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::core::housekeeping::hosting::Labels;
 use crate::core::steering::origin::FromHost;
 use crate::store::error::StoreError;
-use crate::store::hosts::{Host, Renewed, Terms};
+use crate::store::hosts::{CLOCKS_AGREE_WITHIN, Host, Renewed, Terms};
 use crate::store::sql::engine::{Connection, Row, TxResult};
 use crate::store::sql::hosts::rights;
 
@@ -19,13 +19,17 @@ macro_rules! clock {
 }
 pub(super) use clock;
 
+/// A host that starts nothing, because it is drained or its clock is off, gives its chains to others as soon as no agent of it runs.
 const RENEW: &str = concat!(
     "INSERT INTO hosts (name, seen, expires, labels, program) VALUES (?1, ",
     clock!(),
     ", ",
     clock!(),
-    " + ?2, ?3, ?4)
-     ON CONFLICT (name) DO UPDATE SET seen = excluded.seen, expires = GREATEST(hosts.expires, excluded.expires),
+    " + CASE WHEN NOT ?5 AND abs(",
+    clock!(),
+    " - ?6) > ?7 THEN 0 ELSE ?2 END, ?3, ?4)
+     ON CONFLICT (name) DO UPDATE SET seen = excluded.seen,
+       expires = CASE WHEN hosts.is_draining AND NOT ?5 THEN hosts.expires ELSE GREATEST(hosts.expires, excluded.expires) END,
        labels = excluded.labels, program = excluded.program, database_user = excluded.database_user
      RETURNING is_draining, seen"
 );
@@ -42,9 +46,18 @@ pub(super) fn renew(connection: &Connection, terms: &Terms) -> TxResult<Renewed>
     // A host without a row was never seen, or was forgotten.
     let has_lapsed = connection.read_first(LAPSED, [connection.host()], |row| row.get("has_lapsed"))?.unwrap_or(true);
     let read = |row: &Row<'_>| Ok((row.get("is_draining")?, row.get::<_, i64>("seen")?));
-    let (is_draining, seen) = connection.read_one(RENEW, (connection.host(), lease, labels, program), read)?;
+    let own = Timestamp::now().as_millisecond();
+    let most = i64::try_from(CLOCKS_AGREE_WITHIN.as_millis()).unwrap_or(i64::MAX);
+    let values = (connection.host(), lease, labels, program, terms.runs_agents, own, most);
+    let (is_draining, seen) = connection.read_one(RENEW, values, read)?;
     let ahead = SignedDuration::from_millis(Timestamp::now().as_millisecond() - seen);
     Ok(Renewed { has_lapsed, is_draining, ahead })
+}
+
+/// How far the clock of this host is ahead of the server's.
+pub(super) fn clock_ahead(connection: &Connection) -> TxResult<SignedDuration> {
+    let now: i64 = connection.read_one(concat!("SELECT ", clock!(), " AS now"), [], |row| row.get("now"))?;
+    Ok(SignedDuration::from_millis(Timestamp::now().as_millisecond() - now))
 }
 
 /// This host, and its user as the server knows it.

@@ -9,12 +9,20 @@ use crate::core::housekeeping::rights::Grant;
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
 use crate::store::error::{Result, StoreError};
-use crate::store::hosts::{Host, Hosts, Renewed, Terms, Wanted};
+use crate::store::hosts::{CLOCKS_AGREE_WITHIN, Host, Hosts, Renewed, Terms, Wanted};
 use crate::store::sql::database::connection::Database;
 
 impl Hosts for Database {
     fn renew(&self, terms: &Terms) -> Result<Renewed> {
         self.beside(Step::Renew, |connection| leases::renew(connection, terms)).map(Option::unwrap_or_default)
+    }
+
+    fn check_clock(&self) -> Result<()> {
+        if self.connection.host().is_none() {
+            return Ok(());
+        }
+        let ahead = self.query(leases::clock_ahead)?;
+        if ahead.abs() > CLOCKS_AGREE_WITHIN { Err(StoreError::ClockOff(ahead)) } else { Ok(()) }
     }
 
     fn hosts(&self) -> Result<Vec<Host>> {

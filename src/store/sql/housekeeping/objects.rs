@@ -506,7 +506,8 @@ mod tests {
                         }
                         Err(error) => panic!("{error}"),
                     }
-                    let terms = Terms { lease: Duration::from_secs(3600), labels: Labels::default() };
+                    let terms =
+                        Terms { lease: Duration::from_secs(3600), labels: Labels::default(), runs_agents: false };
                     self.hosts.iter().for_each(|host| drop(host.hosts().unwrap().renew(&terms)));
                 }
                 Event::Outage => self.switch(),
