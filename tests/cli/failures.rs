@@ -92,6 +92,19 @@ fn an_agent_that_dies_before_it_works_has_lost_nothing() {
 }
 
 #[test]
+fn an_agent_that_fails_in_a_later_turn_prints_no_earlier_reply() {
+    let world = World::new();
+    world.file("ins.md", "reply fine\nfail boom\n");
+    world.run(&["spawn", "ins.md"]).prints("fine");
+    let id = world.log().starts[0].session()[..8].to_owned();
+    let failed = world.run(&["resume", &id, "--prompt", "next"]);
+    failed.exits_with(1);
+    assert!(failed.stdout.is_empty() && failed.stderr.contains("boom"), "{failed}");
+    let json = world.run(&["resume", &id, "--json"]).json();
+    assert!(json["status"] == "failed" && json["reply"].is_null() && json["errors"][0]["message"] != "", "{json:#}");
+}
+
+#[test]
 fn a_refused_resume_keeps_the_answer() {
     let world = World::new();
     world.file("root.md", "ask When?\nreply {result}\n");

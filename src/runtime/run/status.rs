@@ -103,12 +103,17 @@ fn latest_reply(store: &Store, frame: FrameId) -> Result<Option<String>, Runtime
 
 /// The status of a chain whose top was stopped.
 fn stopped(store: &Store, top: FrameId, state: &FrameState) -> Result<ChainStatus, RuntimeError> {
-    let Replies { reply, members } = store.replies(top)?;
-    if let Some(replies) = reply.filter(|_| !members.is_empty()) {
-        return Ok(ChainStatus::PartlyFailed { replies, errors: members.iter().filter_map(error).collect() });
+    if let Some(partly) = partly_failed(store.replies(top)?) {
+        return Ok(partly);
     }
     let FrameState::Failed { failure } = state else { return Ok(ChainStatus::Interrupted) };
     Ok(ChainStatus::Failed(vec![FrameError { frame: top, kind: FrameErrorKind::Stopped(failure.message.clone()) }]))
+}
+
+/// The status of a group some of whose members failed; `None`: it is no group, or has no replies.
+fn partly_failed(Replies { reply, members }: Replies) -> Option<ChainStatus> {
+    let replies = reply.filter(|_| !members.is_empty())?;
+    Some(ChainStatus::PartlyFailed { replies, errors: members.iter().filter_map(error).collect() })
 }
 
 /// Whether the attempt of a running frame can be concluded: it has no runner, or its runner has abandoned it.
@@ -170,9 +175,11 @@ pub(crate) fn after(store: &Store, top: FrameId, driven: Driven) -> Result<Chain
     match (tree.get(top).map(|node| &node.state), latest_reply(store, top)?) {
         (Some(state), _) if state.was_stopped() => return stopped(store, top, state),
         (Some(FrameState::Done), Some(reply)) => return Ok(ChainStatus::Done(reply)),
-        (Some(FrameState::Failed { .. }), Some(replies)) => {
-            let errors = store.replies(top)?.members.iter().filter_map(error).collect();
-            return Ok(ChainStatus::PartlyFailed { replies, errors });
+        (Some(FrameState::Failed { .. }), _) => {
+            // An agent that failed in a later turn has an earlier reply, which is not the result of this run.
+            if let Some(partly) = partly_failed(store.replies(top)?) {
+                return Ok(partly);
+            }
         }
         _ => {}
     }

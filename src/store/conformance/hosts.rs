@@ -43,6 +43,7 @@ pub(crate) fn a_lease_is_seen_by_other_hosts_until_it_ends(open: Open) {
         return;
     };
     let terms = Terms { lease: Duration::from_secs(100), labels: "gpu".parse().unwrap(), runs_agents: false };
+    hosts(&there).check_clock().expect("it is the clock of the server");
     let renewed = hosts(&there).renew(&terms).unwrap();
     assert!(!renewed.is_draining && !renewed.has_lapsed, "{renewed:?}");
     let root = here.root();

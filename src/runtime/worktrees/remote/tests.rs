@@ -288,7 +288,6 @@ fn nothing_in_a_repository_leads_a_push_elsewhere() {
     );
 }
 
-/// In each case, git would not see a change.
 #[test]
 fn changes_that_git_ignores_are_pushed_too() {
     let machine = Machine::new();
@@ -324,7 +323,6 @@ fn a_repository_in_a_worktree_is_not_lost_silently() {
     assert_eq!(failure, "the repository nested in it is not part of the push");
 }
 
-/// A named pipe in the place of a file that git reads never has an end.
 #[test]
 fn a_pipe_in_a_worktree_holds_up_nothing() {
     let machine = Machine::new();
@@ -392,7 +390,6 @@ fn a_remote_that_does_not_answer_is_not_waited_for() {
     let never = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("git://{}/x", never.local_addr().unwrap());
     let remote = Remote { url, ..machine.remote.clone() };
-    // The connection is accepted by the system, and nobody answers.
     let push = push(&machine.worktree, &remote, Pushed::default(), "refs/agent-cli/f/1".into(), || async {
         tokio::time::sleep(Duration::from_secs(1)).await;
     });
