@@ -291,9 +291,8 @@ impl From<StoreError> for CliError {
             StoreError::NotUtf8(_) => Self::usage(message).hint("rename it"),
             StoreError::StaleCaller { .. } => Self::usage("the turn that made this call has ended")
                 .hint("an agent can make requests only during its turn"),
-            StoreError::Limit(_) => {
-                Self::usage(message).hint("do the work yourself; the chain's limits are --max-depth and --max-agents")
-            }
+            StoreError::Limit(_) => Self::usage(message)
+                .hint("an agent does the work itself; a person raises the limits with --max-depth and --max-agents"),
             StoreError::TooManyQuestions(_) => Self::usage(message)
                 .hint("end your turn: when a person has answered, you can ask again")
                 .hint("AGENT_CLI_QUESTIONS_PER_HOUR, set where a person starts the chain, allows more"),

@@ -361,7 +361,7 @@ fn a_group_counts_as_its_agents_do() {
     insta::assert_snapshot!(outcome, @"
     --- stderr
     error: the chain would have more than 2 agents, which is its limit
-    hint: do the work yourself; the chain's limits are --max-depth and --max-agents
+    hint: an agent does the work itself; a person raises the limits with --max-depth and --max-agents
     --- exit status: 2
     ");
     assert_eq!(world.starts(), 7);

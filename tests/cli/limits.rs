@@ -16,7 +16,7 @@ fn an_agent_that_spawns_itself_is_stopped() {
     insta::assert_snapshot!(outcome, @"
     Exit code 2
     error: the chain would be more than 64 agents deep, which is its limit
-    hint: do the work yourself; the chain's limits are --max-depth and --max-agents
+    hint: an agent does the work itself; a person raises the limits with --max-depth and --max-agents
     --- exit status: 0
     ");
     assert_eq!(world.starts(), 64 + 63, "each but the last was woken once");

@@ -47,7 +47,7 @@ pub(crate) struct Board {
 
 /// The most chains of each kind to read.
 const MOST: usize = 100;
-/// The most chains that ended today to read.
+/// The most chains that are done to show.
 const MOST_DONE: usize = 20;
 
 impl Section {
@@ -70,10 +70,15 @@ pub(crate) fn board(app: &App<'_>, input: Input) -> Result<Board, AppError> {
     let (open, elsewhere) = open_kinds(app, &mut selection)?;
     let kinds = ChainKind::with_other_states(&open, |status| status != AgentStatus::Done);
     let newest = app.store.chains(Chains::Newest { most: MOST, kinds: Some(&kinds) })?;
-    let ended = app.store.chains(Chains::EndedSince { since: input.today, most: MOST_DONE })?;
+    // Those of other projects, and those that failed, are among them.
+    let ended = app.store.chains(Chains::EndedSince { since: input.today, most: MOST })?;
+    let of_selection = ended.chains.into_iter().filter(|chain| selection.includes(&chain.cwd));
+    let (mut done, other): (Vec<_>, Vec<_>) = of_selection.partition(|chain| chain.state.status() == AgentStatus::Done);
+    let more_done = ended.more + done.len().saturating_sub(MOST_DONE) as u64;
+    done.truncate(MOST_DONE);
     let mut found = Found::default();
     found.add(newest.chains);
-    found.add(ended.chains.into_iter().filter(|chain| selection.includes(&chain.cwd)));
+    found.add(done.into_iter().chain(other));
     for status in [AgentStatus::Running, AgentStatus::Paused, AgentStatus::Cancelled] {
         let unusual = app.store.chains(Chains::With { status, most: MOST })?.chains;
         found.add(unusual.into_iter().filter(|chain| selection.includes(&chain.cwd)));
@@ -85,8 +90,7 @@ pub(crate) fn board(app: &App<'_>, input: Input) -> Result<Board, AppError> {
     found.add(app.store.chains(Chains::Of(&asking))?.chains);
     let count: u64 = open.iter().map(|kind| kind.count).sum();
     let listed = found.chains.iter().filter(|chain| chain.state.status() != AgentStatus::Done).count();
-    let mut board =
-        Board { chains: Vec::new(), more: count.saturating_sub(listed as u64), more_done: ended.more, elsewhere };
+    let mut board = Board { chains: Vec::new(), more: count.saturating_sub(listed as u64), more_done, elsewhere };
     let abandoned: HashSet<_> = app.store.abandoned()?.into_values().collect();
     for view in ChainView::gather_all(app.store, &found.chains, &abandoned, app.now) {
         let view = view?;

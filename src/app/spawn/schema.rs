@@ -37,8 +37,10 @@ fn parse(content: &[u8], shown: &str) -> Result<ReplySchema, Refusal> {
         let message = format!("{shown} has more than 64 KiB");
         return Err(Refusal::new(message).hint("an agent reads all of the schema: give a shorter one"));
     }
-    let text = String::from_utf8_lossy(content);
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let Ok(text) = std::str::from_utf8(content) else {
+        return Err(Refusal::new(format!("{shown} is not UTF-8")).hint(GIVE_A_FILE));
+    };
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     ReplySchema::from_text(text)
         .map_err(|error| Refusal::new(format!("{shown} is not JSON: {}", one_line(&error))).hint(GIVE_A_FILE))
 }

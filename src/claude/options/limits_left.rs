@@ -40,8 +40,14 @@ pub(crate) fn within(args: &ClaudeArgs, chain_usd: f64) -> ClaudeArgs {
     if own <= chain_usd {
         return args.clone();
     }
-    args.with_only(Pair { name: MAX_BUDGET.to_owned(), value: Some(millionths(chain_usd).to_string()) })
+    args.with_only(Pair {
+        name: MAX_BUDGET.to_owned(),
+        value: Some(millionths(chain_usd).max(SMALLEST_USD).to_string()),
+    })
 }
+
+/// Claude Code refuses a budget of nothing.
+const SMALLEST_USD: f64 = 1e-6;
 
 /// The arguments for a process that only writes a text. `denies_tools`: whether a hook denies all tools, so that they stay in the
 /// prompt cache; otherwise it gets no tools.

@@ -51,6 +51,12 @@ impl ToolCalls {
         calls.map(|call| call.summary.clone()).chain(of_subagents).collect()
     }
 
+    /// Whether the agent has made this call and has its result.
+    pub(crate) fn has_result(&self, id: &str) -> bool {
+        let is_it = |call: &ToolCall| call.id == id;
+        self.last.iter().any(is_it) && !self.open.iter().any(is_it)
+    }
+
     pub(crate) fn last(&self) -> Option<&ToolCall> {
         self.last.back()
     }

@@ -4,6 +4,7 @@
 //! a runner, so it works even if the runner is dead.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -33,15 +34,21 @@ pub(crate) enum Permission {
     Stop,
 }
 
+/// How long the server needs to record a call, on a slow machine.
+const RECORDING: Duration = Duration::from_secs(60);
+
 /// The file from which Claude Code starts the server. `own`: the absolute path of agent-cli; `environment`: the variables that
-/// it needs; `lingers`: how long it may wait for an answer. `None`: the path is not UTF-8 and cannot be named.
-pub(crate) fn config(own: &Path, environment: &[(&str, String)], lingers: &str) -> Option<Value> {
+/// it needs; `lingers`: the options for how long it may wait for an answer, which takes at most `longest`. `None`: the path is not UTF-8 and cannot be named.
+pub(crate) fn config(own: &Path, environment: &[(&str, String)], lingers: &str, longest: Duration) -> Option<Value> {
     let arguments: Vec<&str> = std::iter::once("permission").chain(lingers.split_whitespace()).collect();
     let environment: serde_json::Map<String, Value> =
         environment.iter().map(|(name, value)| ((*name).to_owned(), value.as_str().into())).collect();
     // 2.1.197 does not wait long for other servers, and then offers one more tool: a fork would not share the prompt cache.
+    // Otherwise, MCP_TOOL_TIMEOUT would count, and the call could fail while a person is still deciding.
+    let timeout = u64::try_from((longest + RECORDING).as_millis()).unwrap_or(u64::MAX);
     let server = json!({
         "type": "stdio", "command": own.to_str()?, "args": arguments, "env": environment, "alwaysLoad": true,
+        "timeout": timeout,
     });
     Some(json!({"mcpServers": {SERVER: server}}))
 }
@@ -147,13 +154,15 @@ mod tests {
         let answer = said(&begin).unwrap();
         assert_eq!((&answer["id"], &answer["result"]["protocolVersion"]), (&json!("a"), &json!("2025-06-18")));
         let tools = said(&json!({"id": 1, "method": "tools/list"})).unwrap();
-        let server = config(Path::new("/opt/agent-cli"), &[("A", "b".to_owned())], " --linger 20").unwrap();
+        let longest = Duration::from_secs(20);
+        let server = config(Path::new("/opt/agent-cli"), &[("A", "b".to_owned())], " --linger 20", longest).unwrap();
         let (name, server) = server["mcpServers"].as_object().unwrap().iter().next().unwrap();
         assert_eq!(NAME, format!("mcp__{name}__{}", tools["result"]["tools"][0]["name"].as_str().unwrap()));
         let mut expected =
             json!({"type": "stdio", "command": "/opt/agent-cli", "args": ["permission", "--linger", "20"]});
         expected["env"] = json!({"A": "b"});
         expected["alwaysLoad"] = json!(true);
+        expected["timeout"] = json!(80_000);
         assert_eq!(server, &expected);
     }
 

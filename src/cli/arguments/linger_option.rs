@@ -28,8 +28,5 @@ impl LingerOption {
 }
 
 fn linger(text: &str) -> Result<Duration, String> {
-    if text == "0" {
-        return Ok(Duration::ZERO);
-    }
     Duration::try_from(duration(text)?).map_err(|error| error.to_string())
 }

@@ -189,16 +189,24 @@ fn offered(listed: &QuestionView, now: Timestamp) -> Vec<Vec<String>> {
     let is_open = listed.answer.is_none() && listed.expired.is_none();
     let Some(form) = form(listed).filter(|_| is_open) else { return Vec::new() };
     let below = |text: String| vec![String::new(), text];
+    let together = listed.asked_together.map(question_text::together);
+    let (options, about) = (options(form), about(form, now, &TimeZone::system()));
+    options.into_iter().chain(together).chain(about).map(|text| below(format!("  {text}"))).collect()
+}
+
+/// The options of a question and how to choose from them, a line each.
+pub(crate) fn options(form: &Form) -> Vec<String> {
     let number = |(at, option): (usize, &QuestionOption)| match one_line(&option.description) {
-        description if description.is_empty() => format!("  {} {}", form.mark(at), one_line(&option.key)),
-        description => format!("  {} {}: {description}", form.mark(at), one_line(&option.key)),
+        description if description.is_empty() => format!("{} {}", form.mark(at), one_line(&option.key)),
+        description => format!("{} {}: {description}", form.mark(at), one_line(&option.key)),
     };
-    let together = listed.asked_together.map(|together| format!("  {}", question_text::together(together)));
-    let how = whole_question::choosing(form).map(|how| format!("  {how}"));
-    let default = form.default.iter().map(|default| format!("  default: {}", one_line(default)));
-    let expiry = form.expires_at.map(|at| format!("  {}", format::expiry(at, now, &TimeZone::system())));
-    let in_file = form.answer_file.as_ref().and_then(|file| file.note(now));
-    let in_file = in_file.map(|note| format!("  {}", one_line(&note)));
-    let about = how.into_iter().chain(together).chain(default).chain(expiry).chain(in_file);
-    form.options.iter().enumerate().map(number).chain(about).map(below).collect()
+    form.options.iter().enumerate().map(number).chain(whole_question::choosing(form).map(str::to_owned)).collect()
+}
+
+/// The default of a question, when it expires, and what is known about its file, a line each.
+pub(crate) fn about(form: &Form, now: Timestamp, zone: &TimeZone) -> Vec<String> {
+    let default = form.default.iter().map(|default| format!("default: {}", one_line(default)));
+    let expiry = form.expires_at.map(|at| format::expiry(at, now, zone));
+    let in_file = form.answer_file.as_ref().and_then(|file| file.note(now)).map(|note| one_line(&note));
+    default.chain(expiry).chain(in_file).collect()
 }

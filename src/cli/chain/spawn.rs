@@ -116,7 +116,7 @@ pub(crate) struct Spawn {
     ///
     /// Nobody waits for its reply: `agent-cli show ID --reply` prints it. In a call of an agent, the new chain continues if the caller fails
     /// or is stopped. It has at most the caller's rights, and shares its chain's budget and number of agents.
-    #[arg(long, conflicts_with_all = ["handoff", "fork", "stream", "exit_code", "estimate"])]
+    #[arg(long, conflicts_with_all = ["background", "handoff", "fork", "stream", "exit_code", "estimate"])]
     detach: bool,
 
     /// Print the new chain's id at once, and let a host with these labels run it

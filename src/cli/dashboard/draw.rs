@@ -126,7 +126,8 @@ fn lines(model: &Model, width: usize) -> (Vec<Line<'static>>, usize) {
             lines.extend(rows(model, chain, width, is_selected));
         }
         if section == Section::DoneToday && model.board.more_done > 0 {
-            lines.push(note(&format!("  {} more: agent-cli ls --all", model.board.more_done), width));
+            let projects = if model.all_projects { " --all-projects" } else { "" };
+            lines.push(note(&format!("  {} more: agent-cli ls --all{projects}", model.board.more_done), width));
         }
     }
     if lines.is_empty() {

@@ -3,6 +3,7 @@
 use crate::app::lists::board::Section;
 use crate::app::view::chain::ChainView;
 use crate::app::view::outcome::Continuer;
+use crate::cli::chain::questions::{about, options};
 use crate::cli::dashboard::model::{Continues, Model, Question};
 use crate::cli::output::format::{age, one_line};
 use crate::cli::report::waits::with_times;
@@ -12,7 +13,7 @@ use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
 use crate::core::requests::approval;
 use crate::core::text::escape;
-use crate::core::text::wrap::wrapped;
+use crate::core::text::wrap::wrapped_within;
 
 impl Section {
     pub(super) fn title(self) -> &'static str {
@@ -72,7 +73,7 @@ pub(super) fn details(model: &Model, chain: &ChainView, width: usize) -> Vec<Str
     let mut add = |text: &str, indent: usize| {
         for line in escape::block(text.trim()).replace('\t', "    ").lines() {
             let line = format!("{}{line}", " ".repeat(indent));
-            lines.extend(wrapped(&line, width, indent + 2));
+            lines.extend(wrapped_within(&line, width, indent + 2));
         }
     };
     let agents = if chain.agents == 1 { "1 agent".to_owned() } else { format!("{} agents", chain.agents) };
@@ -88,8 +89,9 @@ pub(super) fn details(model: &Model, chain: &ChainView, width: usize) -> Vec<Str
         match &blocker.what {
             Blocking::Question { form, .. } => {
                 add(&form.question, 0);
-                for (at, option) in form.options.iter().enumerate() {
-                    add(&format!("{} {}", form.mark(at), one_line(&option.description)), 2);
+                let context = form.context.iter().cloned();
+                for line in context.chain(options(form)).chain(about(form, model.now, &model.zone)) {
+                    add(&line, 2);
                 }
             }
             Blocking::Permission { tool, input, .. } => add(&approval::summary(tool, input), 0),
@@ -110,7 +112,8 @@ pub(super) fn details(model: &Model, chain: &ChainView, width: usize) -> Vec<Str
 
 /// The numbers of chains by section, and the number of chains that need a person.
 pub(super) fn summary(model: &Model) -> [String; 2] {
-    let counts = Section::ALL.map(|section| (section, model.board.of(section).count()));
+    let more = |section| if section == Section::DoneToday { model.board.more_done as usize } else { 0 };
+    let counts = Section::ALL.map(|section| (section, model.board.of(section).count() + more(section)));
     let words = counts.map(|(section, count)| match (section, count) {
         (Section::NeedsYou, 0) => "nothing needs you".to_owned(),
         (Section::NeedsYou, 1) => "1 needs you".to_owned(),

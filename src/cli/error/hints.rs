@@ -9,7 +9,7 @@ use crate::core::agent::child_worktree::Worktree;
 use crate::core::housekeeping::hosting::{Elsewhere, NotTaken};
 use crate::core::id::FrameId;
 use crate::core::text::shell::{shell_path, shell_word};
-use crate::runtime::run::frame_error::FrameErrorKind;
+use crate::runtime::run::frame_error::{FrameError, FrameErrorKind};
 use crate::runtime::worktrees::worktree::WorktreeError;
 use crate::store::StoreError;
 
@@ -46,7 +46,8 @@ pub(super) fn of_worktree(message: String, error: &WorktreeError) -> CliError {
 }
 
 /// Lists what a person can do about the failure of an agent in the chain `top`, in order.
-pub(crate) fn of(why: &FrameErrorKind, top: FrameId) -> Vec<String> {
+pub(crate) fn of(error: &FrameError, top: FrameId) -> Vec<String> {
+    let FrameError { frame, kind: why } = error;
     let top = top.short();
     let resume = format!("agent-cli resume {top}");
     let then = |first: &str| format!("{first}; then {resume}");
@@ -106,7 +107,8 @@ pub(crate) fn of(why: &FrameErrorKind, top: FrameId) -> Vec<String> {
             vec![format!("agent-cli resume {} -- {} continues with twice as much", chain.short(), words.join(" "))]
         }
         FrameErrorKind::Stopped(_) => {
-            vec![format!("{resume} --prompt TEXT continues it with a new instruction")]
+            // Not the chain: a group takes no instruction.
+            vec![format!("agent-cli resume {} --prompt TEXT continues it with a new instruction", frame.short())]
         }
         FrameErrorKind::NoWorktree(WorktreeError::NotCloned { repository, url }) => vec![then(&clone(repository, url))],
         FrameErrorKind::NoWorktree(_) | FrameErrorKind::Limit { .. } | FrameErrorKind::Ended(_) => {

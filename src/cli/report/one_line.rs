@@ -36,7 +36,7 @@ pub(crate) fn print(report: &StatusReport, output_options: OutputOptions) -> Res
             let backs_off = blockers.iter().any(|blocker| is_retry_of(blocker, errors))
                 || errors.iter().any(|error| error.kind.leaves_a_wait());
             if backs_off {
-                errors.iter().flat_map(|error| hints::of(&error.kind, report.top)).for_each(|hint| output::hint(&hint));
+                errors.iter().flat_map(|error| hints::of(error, report.top)).for_each(|hint| output::hint(&hint));
             }
             match backs_off {
                 true if report.status.is_refusal() => ExitStatus::Claude,
@@ -47,7 +47,7 @@ pub(crate) fn print(report: &StatusReport, output_options: OutputOptions) -> Res
         }
         ChainStatus::PartlyFailed { errors, .. } | ChainStatus::Failed(errors) => {
             errors.iter().for_each(|error| output::error(&format!("{} ({})", error.kind, error.frame.short())));
-            errors.iter().flat_map(|error| hints::of(&error.kind, report.top)).for_each(|hint| output::hint(&hint));
+            errors.iter().flat_map(|error| hints::of(error, report.top)).for_each(|hint| output::hint(&hint));
             if report.status.is_refusal() { ExitStatus::Claude } else { ExitStatus::Failed }
         }
     })

@@ -193,7 +193,7 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
             }
             errors.iter().for_each(|error| output::error(&format!("{} ({})", error.kind, error.frame.short())));
             let lost = || errors.iter().filter(|error| error.kind.leaves_a_wait());
-            lost().take(1).flat_map(|error| hints::of(&error.kind, top)).for_each(|hint| output::hint(&hint));
+            lost().take(1).flat_map(|error| hints::of(error, top)).for_each(|hint| output::hint(&hint));
             Ok(match output_options.exit_code {
                 _ if lost().next().is_some() => ExitStatus::Failed,
                 true => ExitStatus::Waiting,
@@ -207,7 +207,7 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
             let exit = if status.is_refusal() { ExitStatus::Claude } else { ExitStatus::Failed };
             let mut lines = errors.iter().map(|error| format!("{} ({})", error.kind, error.frame.short()));
             let first = CliError::new(exit, lines.next().unwrap_or_default());
-            let helpful = errors.iter().flat_map(|error| hints::of(&error.kind, top));
+            let helpful = errors.iter().flat_map(|error| hints::of(error, top));
             Err(lines.fold(helpful.fold(first, CliError::hint), CliError::also))
         }
         ChainStatus::Interrupted => Err(CliError::new(ExitStatus::Interrupted, "interrupted").hint_resume(top)),

@@ -28,6 +28,8 @@ pub(crate) fn rounded_usd(usd: f64) -> f64 {
 
 /// A sum of US dollars, for people.
 pub(crate) fn usd(sum: f64) -> String {
+    // A difference of sums may be a little less than a cent.
+    let sum = rounded_usd(sum);
     if sum > 0.0 && sum < 0.01 { "<$0.01".to_owned() } else { format!("${sum:.2}") }
 }
 

@@ -152,10 +152,16 @@ impl Tree {
             return vec![Blocker { frame: node.id, since: node.since, what }];
         }
         let not_admitted = self.not_admitted(node, now).map(|why| (node.since, Blocking::from(why)));
-        let FrameState::Waiting { wait } = &node.state else {
-            return not_admitted.into_iter().map(|(since, what)| Blocker { frame: node.id, since, what }).collect();
+        let wait = match &node.state {
+            FrameState::Waiting { wait } => Some(wait),
+            // Its process may linger in a call that asks a person.
+            FrameState::Running { .. } => None,
+            _ => {
+                return not_admitted.into_iter().map(|(since, what)| Blocker { frame: node.id, since, what }).collect();
+            }
         };
-        let open = node.requests.iter().filter(|request| !self.is_over(request));
+        let asks = |request: &Request| !matches!(request.kind, RequestKind::Wait(_));
+        let open = node.requests.iter().filter(|request| !self.is_over(request) && (wait.is_some() || asks(request)));
         let mut found: Vec<(Timestamp, Blocking)> = open
             .filter_map(|request| match &request.kind {
                 RequestKind::Spawn { .. } => None,
@@ -173,13 +179,15 @@ impl Tree {
                 }
             })
             .collect();
-        match (wait, wait.paused_until(node.since, now)) {
-            (Wait::UsageLimit { .. }, Some(resets_at)) => found.push((node.since, Blocking::UsageLimit { resets_at })),
-            (Wait::Retry { tries, why } | Wait::Restart { tries, why }, Some(at)) => {
+        match wait.map(|wait| (wait, wait.paused_until(node.since, now))) {
+            Some((Wait::UsageLimit { .. }, Some(resets_at))) => {
+                found.push((node.since, Blocking::UsageLimit { resets_at }));
+            }
+            Some((Wait::Retry { tries, why } | Wait::Restart { tries, why }, Some(at))) => {
                 found.push((node.since, Blocking::Retry { at, tries: *tries, why: why.clone() }));
             }
-            (Wait::AgentDecides, _) => found.push((node.since, Blocking::Agent)),
-            (Wait::Requests | Wait::UsageLimit { .. } | Wait::Retry { .. } | Wait::Restart { .. }, _) => {}
+            Some((Wait::AgentDecides, _)) => found.push((node.since, Blocking::Agent)),
+            Some((Wait::Requests | Wait::UsageLimit { .. } | Wait::Retry { .. } | Wait::Restart { .. }, _)) | None => {}
         }
         found.extend(not_admitted);
         found.into_iter().map(|(since, what)| Blocker { frame: node.id, since, what }).collect()

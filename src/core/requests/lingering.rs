@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::core::chain::admission::NotAdmitted;
-use crate::core::chain::frame_state::FrameState;
+use crate::core::chain::frame_state::{FrameState, Wait};
 use crate::core::chain::runnable::Attempted;
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::FrameId;
@@ -80,7 +80,9 @@ impl Tree {
             if matches!(node.state, FrameState::Running { .. }) {
                 return true;
             }
-            if self.can_run(node, &Attempted::default(), now) {
+            // One that has died is not started again in this run.
+            let has_died = matches!(node.state, FrameState::Waiting { wait: Wait::Restart { .. } });
+            if !has_died && self.can_run(node, &Attempted::default(), now) {
                 let refused = admission.refuse(node);
                 if matches!(refused, None | Some(NotAdmitted::Parallel { .. } | NotAdmitted::ParallelTotal { .. })) {
                     return true;

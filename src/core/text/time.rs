@@ -49,8 +49,11 @@ pub(crate) const TOO_FAR: &str = "too far away: the latest time is 9999-12-30T22
 /// The message about such a duration.
 pub(crate) const TOO_LONG: &str = "too long: the longest is 7304484d";
 
-/// Parses a duration. A day is always 24 hours here, whatever the calendar does.
+/// Parses a duration. A day is always 24 hours here, whatever the calendar does. Nothing needs no unit.
 pub(crate) fn duration(text: &str) -> Result<SignedDuration, String> {
+    if text == "0" {
+        return Ok(SignedDuration::ZERO);
+    }
     let parsed = |text: &str| {
         let span = text.parse::<Span>().ok()?;
         span.to_duration(SpanRelativeTo::days_are_24_hours()).ok().filter(|duration| *duration >= SignedDuration::ZERO)

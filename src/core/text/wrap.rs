@@ -35,6 +35,11 @@ pub(crate) fn wrapped(line: &str, width: usize, indent: usize) -> Vec<String> {
     broken(line, width, indent, LongWord::Stays)
 }
 
+/// The same, with long words broken, too.
+pub(crate) fn wrapped_within(line: &str, width: usize, indent: usize) -> Vec<String> {
+    broken(line, width.max(2), indent.min(width / 2), LongWord::IsBroken)
+}
+
 /// An escaped text of which no line is wider than `width`, long words included. A line continues below its own beginning. Two
 /// columns are reserved for a wide character.
 pub(crate) fn wrapped_text(text: &str, width: usize) -> String {

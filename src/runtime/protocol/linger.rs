@@ -50,8 +50,10 @@ fn wait(
     loop {
         // Claude Code asks about the calls of a message one after the other, also while the model still writes it. Others would wait
         // for this one.
-        let digest = output.read().map_err(while_trying(READ_PRINTED))?;
-        if digest.calls.open.iter().any(|open| open.id != call) || store.dir().stop_file(frame.id).exists() {
+        let calls = &output.read().map_err(while_trying(READ_PRINTED))?.calls;
+        // If it has a result, Claude Code did not want to wait as long.
+        let is_last = calls.open.iter().all(|open| open.id == call) && !calls.has_result(call);
+        if !is_last || store.dir().stop_file(frame.id).exists() {
             return Ok(None);
         }
         let now = store.changes().version_of_others()?;

@@ -56,6 +56,23 @@ fn apart(check: &Check) -> io::Result<Checked> {
     if cfg!(test) {
         return Ok(check.compute());
     }
+    // With a low limit of the system, or little memory, SIGKILL is how the check meets its own limits. One may also come from elsewhere.
+    match in_process(check)? {
+        Ran::Killed => match in_process(check)? {
+            Ran::Killed => Ok(Err(GAVE_UP.to_owned())),
+            Ran::Answered(answer) => Ok(answer),
+        },
+        Ran::Answered(answer) => Ok(answer),
+    }
+}
+
+/// How a check in a process of its own has ended.
+enum Ran {
+    Answered(Checked),
+    Killed,
+}
+
+fn in_process(check: &Check) -> io::Result<Ran> {
     // A Ctrl-C at this moment says nothing about the reply.
     let mut process = Command::new(own_program()?)
         .arg(COMMAND)
@@ -71,8 +88,9 @@ fn apart(check: &Check) -> io::Result<Checked> {
     }
     let Output { status, stdout, .. } = process.wait_with_output()?;
     match Check::answer_from_json(&stdout) {
-        Some(answer) if status.success() => Ok(answer),
-        _ if has_met_a_limit(status) => Ok(Err(GAVE_UP.to_owned())),
+        Some(answer) if status.success() => Ok(Ran::Answered(answer)),
+        _ if has_met_a_limit(status) => Ok(Ran::Answered(Err(GAVE_UP.to_owned()))),
+        _ if status.signal() == Some(Signal::KILL.as_raw()) => Ok(Ran::Killed),
         _ => Err(io::Error::other(format!("{COMMAND} has ended with {status}"))),
     }
 }

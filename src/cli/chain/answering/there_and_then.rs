@@ -86,8 +86,13 @@ fn ask(
         }
         let has_left = exit != Exit::AtEnd;
         match run::next(store, top, &settings)? {
-            // The report shows the status that was known before.
-            NextRun::Nothing(ChainStatus::Waits { busy, .. }) if has_left && busy.is_empty() => return Ok(()),
+            // The report says whether the chain has come to wait in this run, and what it waits for now.
+            NextRun::Nothing(ChainStatus::Waits { blockers: now, busy, .. }) if has_left && busy.is_empty() => {
+                if let ChainStatus::Waits { blockers, .. } = status {
+                    *blockers = now;
+                }
+                return Ok(());
+            }
             NextRun::Nothing(now) => {
                 *status = now;
                 return Ok(());

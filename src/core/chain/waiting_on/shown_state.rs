@@ -228,7 +228,7 @@ impl Tree {
         let awaits_children = self.children_awaited_by(node) > 0;
         match &node.state {
             _ if is_abandoned => ShownState::Abandoned,
-            FrameState::Running { .. } => ShownState::Working,
+            FrameState::Running { .. } => first(&self.blockers_of(node, now)).unwrap_or(ShownState::Working),
             FrameState::Cancelled => ShownState::Interrupted,
             FrameState::Paused { .. } => ShownState::Paused,
             state => ShownState::at_end(state).unwrap_or_else(|| match first(&self.blockers_of(node, now)) {

@@ -1,6 +1,7 @@
 //! The files that `claude` is started with: its settings, and the file that names agent-cli's tool for approvals.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::claude::invocation::{ATTEMPT, FRAME, STATE_DIR};
 use crate::claude::settings::merged::{self, OwnHooks, StopHook};
@@ -50,7 +51,7 @@ pub(super) fn settings(
         program: &own.own_program,
         native_questions: frame.launch.native_questions,
         limits_agents: frame.launch.native_agents.is_some(),
-        linger: own.linger.as_secs(),
+        linger: whole_seconds(own.linger),
         parallel_total: own.places.as_ref().map(Places::most),
         stop,
         denies_all: frame.summary_lacks().map(|_| fresh_start::NO_TOOLS),
@@ -97,6 +98,11 @@ pub(super) fn has_hooks(frame: &Frame, program: &Program) -> bool {
     program.suspends && !frame.launch.no_hooks
 }
 
+/// Less than a second is not nothing.
+fn whole_seconds(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
+}
+
 /// The file that tells `claude` about agent-cli's tool for approvals. Claude Code does not pass its whole environment on.
 pub(super) fn permission_tool(
     store: &Store,
@@ -106,8 +112,9 @@ pub(super) fn permission_tool(
 ) -> Result<Option<PathBuf>, RuntimeError> {
     let state_dir = store.dir().path().display().to_string();
     let environment = [(FRAME, frame.to_string()), (ATTEMPT, attempt.to_string()), (STATE_DIR, state_dir)];
-    let lingers = merged::lingers(own.linger.as_secs(), own.places.as_ref().map(Places::most));
-    let Some(config) = permission_server::config(&own.own_program, &environment, &lingers) else { return Ok(None) };
+    let lingers = merged::lingers(whole_seconds(own.linger), own.places.as_ref().map(Places::most));
+    let config = permission_server::config(&own.own_program, &environment, &lingers, own.linger);
+    let Some(config) = config else { return Ok(None) };
     let file = store.dir().permission_tool(frame);
     let written = store.dir().write(Step::Settings, &file, config.to_string().as_bytes());
     written.map_err(while_trying("write the file that leads to the permission tool"))?;

@@ -16,6 +16,8 @@ use crate::store::{Chains, Store};
 pub(crate) fn start(store: &Store, settings: &RunSettings, root: FrameId) -> Result<(), RuntimeError> {
     let mut command = Command::new(&settings.own_program);
     command.args(["resume", "--unattended", &root.to_string()]).env(STATE_DIR, store.dir().path()).process_group(0);
+    // The runner's own option counts for the chains that its agents detach, too.
+    command.env("AGENT_CLI_LINGER", format!("{}ms", settings.linger.as_millis()));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut started = command.spawn().map_err(while_trying("start a process for the chain"))?;
     // Without this, it would remain a zombie as long as this process lives.

@@ -330,7 +330,7 @@ fn a_pipe_in_a_worktree_holds_up_nothing() {
     let made = std::process::Command::new("mkfifo").arg(machine.worktree.path.join("deep/.gitignore")).status();
     assert!(made.unwrap().success());
     let pushed = push(&machine.worktree, &machine.remote, Pushed::default(), "refs/agent-cli/f/1".into(), || async {
-        tokio::time::sleep(Duration::from_millis(300)).await
+        tokio::time::sleep(Duration::from_millis(300)).await;
     });
     assert!(pushed.failure.unwrap().ends_with("was interrupted"));
 }
