@@ -184,10 +184,9 @@ impl From<RemovalError> for CliError {
     fn from(error: RemovalError) -> Self {
         let failed = Self::failed(error.to_string());
         match error {
-            RemovalError::Busy(root) => failed.hint(format!(
-                "agent-cli resume {} names the process: stop it with Ctrl-C, or wait for it to end",
-                root.short()
-            )),
+            RemovalError::Busy(root) => {
+                failed.hint(format!("agent-cli stop {} ends it; or wait for it to end", root.short()))
+            }
             RemovalError::Needed(_) => failed.hint("remove that chain first; agent-cli tree shows all chains"),
             RemovalError::Held(_, held) => held
                 .iter()

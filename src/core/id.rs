@@ -146,7 +146,7 @@ pub enum BadName {
     #[error("a name begins with a letter and has letters, digits, `-`, `_` and `.`")]
     Character,
     /// It could be the beginning of an id.
-    #[error("it could be an id: add a letter after f")]
+    #[error("it could be the beginning of an id: add a letter after f")]
     LooksLikeAnId,
     /// A reserved word.
     #[error("`{LAST}` means the newest chain")]
@@ -174,9 +174,9 @@ impl FromStr for ChainName {
             0 => Err(BadName::Length),
             count if count > Self::LONGEST => Err(BadName::Length),
             _ if text == LAST => Err(BadName::Reserved),
+            _ if !text.starts_with(char::is_alphabetic) || !text.chars().all(fits) => Err(BadName::Character),
             _ if text.chars().all(|c| c.is_ascii_hexdigit() || c == '-') => Err(BadName::LooksLikeAnId),
-            _ if text.starts_with(char::is_alphabetic) && text.chars().all(fits) => Ok(Self(text.to_owned())),
-            _ => Err(BadName::Character),
+            _ => Ok(Self(text.to_owned())),
         }
     }
 }

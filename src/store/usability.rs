@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 
 use crate::core::housekeeping::doctor_finding::Finding;
+use crate::core::text::shell::shell_path;
 use crate::store::error::StoreError;
 use crate::store::files::durable::{TEMPORARY, create_private};
 use crate::store::files::ownership::trusted;
@@ -27,7 +28,7 @@ pub(crate) fn findings(dir: &Path, named: bool) -> Vec<Finding> {
     found.extend(space.map(free_space));
     found.extend(file_system(&existing));
     if existing == dir {
-        found.extend(fs::metadata(dir).ok().map(|dir| privacy(dir.permissions().mode())));
+        found.extend(fs::metadata(dir).ok().map(|known| privacy(dir, known.permissions().mode())));
         found.push(locks(try_locks(dir)));
     }
     found
@@ -96,13 +97,13 @@ fn place(dir: &Path, named: bool) -> (Finding, bool) {
 }
 
 /// Whether other users can read the directory, which contains everything that agents said.
-fn privacy(mode: u32) -> Finding {
+fn privacy(dir: &Path, mode: u32) -> Finding {
     match mode & 0o777 {
         mode if mode & 0o077 == 0 => Finding::ok("privacy", "only its owner can read the state directory"),
         mode => Finding::warning(
             "privacy",
             format!("other users can read the state directory (mode {mode:03o}), which contains conversations"),
-            "chmod 700 the state directory",
+            format!("chmod 700 {}", shell_path(dir)),
         ),
     }
 }
@@ -250,7 +251,7 @@ mod tests {
     #[test]
     fn what_is_doubtful_is_a_warning_and_what_fails_a_problem() {
         assert_eq!(
-            [0o700, 0o750, 0o701].map(|mode| privacy(mode).status),
+            [0o700, 0o750, 0o701].map(|mode| privacy(Path::new("/s"), mode).status),
             [Status::Ok, Status::Warning, Status::Warning]
         );
         assert_eq!([LITTLE_SPACE, LITTLE_SPACE - 1].map(|left| free_space(left).status), [Status::Ok, Status::Warning]);

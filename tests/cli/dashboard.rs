@@ -127,6 +127,22 @@ fn a_question_is_answered_and_its_chain_continues() {
 }
 
 #[test]
+fn all_of_a_question_is_shown() {
+    let world = World::with_hooks();
+    let url = format!("https://example.com/{}/the-end", "long/".repeat(12));
+    let ask = format!(
+        "ask 'See {url} first. Which?' --option unit --option all='slow, but sure' --default unit --context 'Tests pass.'"
+    );
+    world.file("root.md", format!("run agent-cli {ask}\nreply {{result}}\n"));
+    world.spawn_paused("root.md");
+    let (dashboard, screen) = world.command([] as [&str; 0]).with("TERM", "xterm").start_on_screen(60, 60);
+    for part in ["the-end", "1. unit", "2. all: slow, but sure", "default: unit", "Tests pass."] {
+        shows(&screen, part);
+    }
+    dashboard.kill();
+}
+
+#[test]
 fn an_answer_can_be_left_for_later() {
     let world = World::new();
     asking(&world, "When?");

@@ -168,6 +168,8 @@ fn a_question_lingers_while_somebody_is_at_an_inbox() {
     inbox::shows(&screen, "help\n>");
     let spawn = world.command(["spawn", "root.md"]).start();
     wait_until("it has asked", || world.questions().len() == 2);
+    let states = || world.run(&["ls", "--json"]).json();
+    wait_until("it needs a person", || states().as_array().unwrap().iter().all(|chain| chain["state"] == "asks"));
     world.answer_to("When?", "Jan 1st");
     spawn.ends().prints("Jan 1st");
     assert_eq!(world.starts(), 2, "one of each chain");

@@ -43,7 +43,7 @@ fn what_an_agent_said_and_did_is_printed_line_by_line() {
     > Read root.md
     < spawn child.md (3 more lines)
     > Bash: agent-cli spawn child.md
-    turn ended: 0.2 s, 2000 tokens in, 40 out, $0.02
+    turn ended: 0.2 s, 2000 tokens in, 40 out; $0.02 in this session
     spawns [ID3:8] [PROJECT]/child.md
     waits
     < from the child
@@ -51,7 +51,7 @@ fn what_an_agent_said_and_did_is_printed_line_by_line() {
     > Bash: false
     < error: Exit code 1
     > Bash: agent-cli ask 'When?'
-    turn ended: 0.2 s, 2000 tokens in, 40 out, $0.04
+    turn ended: 0.2 s, 2000 tokens in, 40 out; $0.04 in this session
     asks: When?
     waits
     ");
@@ -60,7 +60,7 @@ fn what_an_agent_said_and_did_is_printed_line_by_line() {
     [ID1:8] root.md  > Read root.md
     [ID1:8] root.md  < spawn child.md (3 more lines)
     [ID1:8] root.md  > Bash: agent-cli spawn child.md
-    [ID1:8] root.md  turn ended: 0.2 s, 2000 tokens in, 40 out, $0.02
+    [ID1:8] root.md  turn ended: 0.2 s, 2000 tokens in, 40 out; $0.02 in this session
     [ID1:8] root.md  spawns [ID3:8] [PROJECT]/child.md
     [ID1:8] root.md  waits
     [ID3:8] child.md  started: claude-opus-4-8, Claude Code 2.1.330, default
@@ -69,14 +69,14 @@ fn what_an_agent_said_and_did_is_printed_line_by_line() {
     [ID3:8] child.md  > Bash: seq 3
     [ID3:8] child.md  < 1 (2 more lines)
     [ID3:8] child.md  from the child
-    [ID3:8] child.md  turn ended: 0.2 s, 3000 tokens in, 60 out, $0.03
+    [ID3:8] child.md  turn ended: 0.2 s, 3000 tokens in, 60 out; $0.03 in this session
     [ID3:8] child.md  done
     [ID1:8] root.md  < from the child
     [ID1:8] root.md  started: claude-opus-4-8, Claude Code 2.1.330, default
     [ID1:8] root.md  > Bash: false
     [ID1:8] root.md  < error: Exit code 1
     [ID1:8] root.md  > Bash: agent-cli ask 'When?'
-    [ID1:8] root.md  turn ended: 0.2 s, 2000 tokens in, 40 out, $0.04
+    [ID1:8] root.md  turn ended: 0.2 s, 2000 tokens in, 40 out; $0.04 in this session
     [ID1:8] root.md  asks: When?
     [ID1:8] root.md  waits
     ");

@@ -337,13 +337,15 @@ fn what_is_too_large_or_too_slow_does_not_hold_up_others() {
     let slow: Vec<_> = (0..50).map(|_| served.sent(b"GET / HTTP/1.1\r\nho")).collect();
     let head = served.head("GET", "/live?of=/", &[("cookie", &browser.cookie)], "");
     let mut streams: Vec<_> = (0..150).map(|_| served.sent(head.as_bytes())).collect();
-    let mut refused = 0;
+    let mut opened = 0;
     for stream in &mut streams {
         let mut begun = [0; 12];
+        // The system may drop the answer of a connection that was refused and closed.
         let _ = stream.read_exact(&mut begun);
-        refused += usize::from(&begun == b"HTTP/1.1 503");
+        assert!([b"HTTP/1.1 200", b"HTTP/1.1 503", &[0; 12]].contains(&&begun), "{begun:?}");
+        opened += usize::from(&begun == b"HTTP/1.1 200");
     }
-    assert_eq!(refused, 50, "a hundred streams are enough for one person");
+    assert_eq!(opened, 100, "a hundred streams are enough for one person");
     assert!(browser.page(&served, "/").contains("no chains yet"));
     drop((slow, streams));
     wait_until("streams are free again", || {

@@ -93,8 +93,10 @@ impl Serve {
             if token_file.is_none() || allowed_hosts.is_empty() {
                 let error =
                     format!("{address} can be reached from other machines: that needs --token-file and --allowed-host");
-                return Err(CliError::usage(error)
-                    .hint("or keep 127.0.0.1, and let ssh -L 7878:127.0.0.1:7878 or a proxy forward to it"));
+                return Err(CliError::usage(error).hint(format!(
+                    "or keep 127.0.0.1, and let ssh -L {0}:127.0.0.1:{0} or a proxy forward to it",
+                    address.port()
+                )));
             }
             output::warn("the page has no TLS: whoever can read this network can read everything, and act as you");
             output::hint("let a proxy that speaks TLS forward to a loopback address");

@@ -105,7 +105,9 @@ impl Logs {
             printer.last = last;
             follow(&store, top, later, &mut printer)?;
         } else if printer.printed == 0 && !self.json {
-            tell("no events yet");
+            let is_group = store.frame(top)?.is_some_and(|frame| frame.task.is_group());
+            let of_members = format!("a group has no events of its own: agent-cli logs {} --chain", top.short());
+            tell(if is_group { &of_members } else { "no events yet" });
         }
         if context.caller.is_none()
             && let Some(reply) = single_agent::reply_of(&store, top)?.filter(|reply| printer.lacks(reply))

@@ -59,7 +59,8 @@ pub(crate) fn plain(what: &AgentEventKind, zone: &TimeZone) -> Option<String> {
 fn turn_ended(usage: &Usage, cost_usd: f64, duration_ms: Option<u64>) -> String {
     let took = duration_ms.map(|ms| format!("{:.1} s, ", ms as f64 / 1000.0)).unwrap_or_default();
     let input = usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens;
-    format!("turn ended: {took}{input} tokens in, {} out, {}", usage.output_tokens, usd(cost_usd))
+    // Claude Code adds up the costs of a session, and not its tokens.
+    format!("turn ended: {took}{input} tokens in, {} out; {} in this session", usage.output_tokens, usd(cost_usd))
 }
 
 fn requested(kind: &str, summary: &str, child: Option<FrameId>, form: Option<SpawnForm>) -> String {

@@ -121,7 +121,11 @@ impl Answer {
                 tell(&format!("{said}; the chain still waits for something else, and then {}", by.words()));
             }
             _ if running_elsewhere => tell(&format!("{said}; another process is already running the chain")),
-            AfterAnswer::RunsElsewhere | AfterAnswer::CanContinue | AfterAnswer::Waits(None) | AfterAnswer::Removed => {
+            AfterAnswer::Waits(None) => {
+                tell(&format!("{said}; the chain still waits for something else, and then continues with:"));
+                print_line(&next)?;
+            }
+            AfterAnswer::RunsElsewhere | AfterAnswer::CanContinue | AfterAnswer::Removed => {
                 tell(&format!("{said}; resume the chain with:"));
                 print_line(&next)?;
             }
