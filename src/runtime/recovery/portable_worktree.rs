@@ -111,6 +111,29 @@ impl PortableWorktree {
         Ok(number)
     }
 
+    /// Fetches its last state unless the repository has it. The worktree does not change. `interrupted` completes when a person does not
+    /// want to wait any longer.
+    pub(crate) fn fetch(
+        &self,
+        dir: &StateDir,
+        interrupted: impl Future<Output = ()> + Send,
+    ) -> Result<(), RuntimeError> {
+        let Self { worktree, remote, pushed, .. } = self;
+        let Some(Pushed { snapshot: Some(snapshot), .. }) = pushed else { return Ok(()) };
+        // Without a clone, the agent is told how to get one. A new worktree may only need what a clone has.
+        let is_first = snapshot.reference == pushed_worktree::first_reference(self.owner);
+        if !worktree.repository.is_dir() || (is_first && remote::has_base(worktree)) || self.is_here(dir, snapshot)? {
+            return Ok(());
+        }
+        Ok(remote::fetch(worktree, remote, snapshot, interrupted).map_err(WorktreeError::from)?)
+    }
+
+    /// Whether the worktree is here in this state, or a later one.
+    fn is_here(&self, dir: &StateDir, snapshot: &Snapshot) -> Result<bool, RuntimeError> {
+        let noted = self.noted(dir).map_err(while_trying("read what is known about the worktree"))?;
+        Ok(worktree::is_made(&self.worktree) && has(&noted, snapshot))
+    }
+
     /// Fetches it unless it is here, and returns what its agent must know about it.
     pub(crate) fn prepare(&self, store: &Store, frame: &Frame) -> Result<Vec<String>, RuntimeError> {
         let Self { worktree, remote, pushed, .. } = self;
@@ -126,10 +149,7 @@ impl PortableWorktree {
             self.note(store.dir(), PUSHED, snapshot).map_err(while_trying("note that the worktree was made"))?;
             return Ok(Vec::new());
         }
-        let states = || noted.lines().filter(|line| !line.starts_with(NUMBER));
-        let is_incomplete = states().next_back().is_some_and(|line| line.starts_with(INCOMPLETE));
-        let is_known = states().any(|line| !line.starts_with(INCOMPLETE) && line.ends_with(&snapshot.commit));
-        let is_here = worktree::is_made(worktree) && is_known && !is_incomplete;
+        let is_here = worktree::is_made(worktree) && has(&noted, snapshot);
         if !is_here {
             if !worktree.repository.is_dir() {
                 return Err(WorktreeError::NotCloned {
@@ -139,15 +159,16 @@ impl PortableWorktree {
                 .into());
             }
             let fetch = || {
-                remote::fetch(worktree, remote, snapshot)?;
+                remote::fetch(worktree, remote, snapshot, std::future::pending())?;
                 let begins = || self.note(store.dir(), INCOMPLETE, snapshot);
+                let is_incomplete = last_state(&noted).is_some_and(|line| line.starts_with(INCOMPLETE));
                 snapshot::unpack(worktree, &frame.cwd, &snapshot.commit, is_incomplete, begins)
             };
             failpoint::around(Step::FetchWorktree, fetch)?;
             self.note(store.dir(), FETCHED, snapshot).map_err(while_trying("note that the worktree was fetched"))?;
             tracing::info!("{}: its worktree was fetched from {}", self.owner.short(), remote.name);
         }
-        let is_fetched = !is_here || states().next_back().is_some_and(|line| line.starts_with(FETCHED));
+        let is_fetched = !is_here || last_state(&noted).is_some_and(|line| line.starts_with(FETCHED));
         Ok(pushed.notices(worktree, is_fetched && !is_new))
     }
 
@@ -165,4 +186,19 @@ impl PortableWorktree {
         writeln!(file, "{what} {}", snapshot.commit)?;
         file.sync_all()
     }
+}
+
+/// The lines about states of a worktree, the oldest first.
+fn states(noted: &str) -> impl DoubleEndedIterator<Item = &str> {
+    noted.lines().filter(|line| !line.starts_with(NUMBER))
+}
+
+fn last_state(noted: &str) -> Option<&str> {
+    states(noted).next_back()
+}
+
+/// Whether the worktree has had this state, and is complete.
+fn has(noted: &str, snapshot: &Snapshot) -> bool {
+    let is_complete = last_state(noted).is_none_or(|line| !line.starts_with(INCOMPLETE));
+    is_complete && states(noted).any(|line| !line.starts_with(INCOMPLETE) && line.ends_with(&snapshot.commit))
 }

@@ -42,6 +42,7 @@ pub(crate) mod host_lease;
 mod outcomes;
 pub(crate) mod own_process;
 mod queue;
+mod worktree_fetch;
 
 /// Runs the chain below `top` until nothing in it can run.
 ///
@@ -267,7 +268,9 @@ impl Drive<'_> {
             return Ok(true);
         }
         let way = self.way(id, &program);
-        match attempt_start::start(self.store, self.settings, id, &self.attempted, &program, way) {
+        let fetched = self.fetch_worktree(&frame).await;
+        let start = |()| attempt_start::start(self.store, self.settings, id, &self.attempted, &program, way);
+        match fetched.and_then(start) {
             Ok(AttemptStart::Started { running, live, output_from, has_stop_hook, transcript }) => {
                 let begins = if frame.checkpoint.is_some() { "continues" } else { "started" };
                 tracing::info!("{}", step(id, &frame.task.title(), begins));

@@ -166,7 +166,12 @@ fn lines(output: &Output) -> impl Iterator<Item = (String, String, String)> {
 }
 
 /// Fetches a snapshot, unless the repository has it already.
-pub(crate) fn fetch(worktree: &Worktree, remote: &Remote, snapshot: &Snapshot) -> Result<(), GitError> {
+pub(crate) fn fetch(
+    worktree: &Worktree,
+    remote: &Remote,
+    snapshot: &Snapshot,
+    interrupted: impl Future<Output = ()> + Send,
+) -> Result<(), GitError> {
     let in_repository = |arguments: &[&str]| Git::new(Place::Of(&worktree.repository), arguments);
     let Snapshot { commit, reference } = snapshot;
     if in_repository(&["cat-file", "-e", &format!("{commit}^{{commit}}")]).text().is_ok() {
@@ -177,7 +182,7 @@ pub(crate) fn fetch(worktree: &Worktree, remote: &Remote, snapshot: &Snapshot) -
         reference,
     ];
     let own = RemoteRepository::new(&worktree.repository)?;
-    let output = own.git(&fetch).within(PATIENCE, std::future::pending())?;
+    let output = own.git(&fetch).within(PATIENCE, interrupted)?;
     if output.status.success() {
         return Ok(());
     }

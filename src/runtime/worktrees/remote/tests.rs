@@ -43,7 +43,7 @@ impl Machine {
 
     fn fetch(&self, pushed: &Pushed) -> Result<(), WorktreeError> {
         let last = pushed.snapshot.as_ref().unwrap();
-        fetch(&self.worktree, &self.remote, last)?;
+        fetch(&self.worktree, &self.remote, last, pending())?;
         snapshot::unpack(&self.worktree, &self.worktree.path, &last.commit, false, || Ok(()))
     }
 
