@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::runtime::worktrees::regular_file;
+
 /// A recorded directory that now leads to another place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} leads to {} now, because {} is a link", recorded.display(), real.display(), link.display())]
@@ -34,7 +36,8 @@ pub(crate) fn unmoved(recorded: &Path) -> Result<(), Elsewhere> {
 pub(crate) fn project_of(dir: &Path) -> PathBuf {
     let Some(top) = dir.ancestors().find(|above| above.join(".git").exists()) else { return dir.to_owned() };
     // A worktree has a file that names a directory inside its repository's directory.
-    let file = fs::read_to_string(top.join(".git")).unwrap_or_default();
+    let file = regular_file::read(&top.join(".git")).unwrap_or_default();
+    let file = String::from_utf8(file).unwrap_or_default();
     let of_worktree = file.trim().strip_prefix("gitdir: ").map(Path::new).and_then(|gitdir| {
         let worktrees = gitdir.parent().filter(|worktrees| worktrees.ends_with(".git/worktrees"))?;
         Some(worktrees.parent()?.parent()?.to_owned())

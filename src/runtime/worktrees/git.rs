@@ -17,6 +17,9 @@ use tokio::io::AsyncWriteExt;
 /// `.gitignore`, would hold it up for ever.
 const LIMIT: Duration = Duration::from_secs(600);
 
+/// The same for the settings, which are read before each command.
+const LIST_LIMIT: Duration = Duration::from_secs(30);
+
 /// Why git failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GitError {
@@ -294,12 +297,10 @@ pub(super) fn persons_settings(repository: &Path) -> Result<Vec<(String, String)
 /// The settings that apply at a place, with their scopes.
 fn listed(place: Place<'_>, what: &str) -> Result<String, GitError> {
     let list = ["-c", ALWAYS[0], "config", "--list", "--null", "--show-scope"];
-    let output = git().args(place.words()).args(list).stdin(Stdio::null()).output()?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(GitError::Refused { what: what.to_owned(), said });
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    let mut command = git();
+    command.args(place.words()).args(list);
+    let git = Git { command, what: what.to_owned(), input: None, unknown: None };
+    Ok(String::from_utf8_lossy(&git.bytes_within(LIST_LIMIT, std::future::pending())?).into_owned())
 }
 
 /// The scope, the name and the value of each setting in a list.

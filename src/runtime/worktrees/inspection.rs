@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::core::agent::child_worktree::{IgnoredFiles, Loss, Worktree, WorktreeCondition};
 use crate::runtime::worktrees::git::{Git, GitError, Place};
+use crate::runtime::worktrees::regular_file;
 
 /// Where agents' branches are.
 const OWN: &str = "refs/heads/agent-cli/";
@@ -91,7 +92,8 @@ pub(super) fn own_git_dir(path: &Path, repository: &Path) -> Result<Option<PathB
 fn marks(git_dir: &Path) -> Vec<Loss> {
     const UNDER_WAY: [&str; 7] =
         ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply", "sequencer"];
-    let locked = fs::read_to_string(git_dir.join("locked")).ok().map(|why| Loss::Locked(why.trim().to_owned()));
+    let locked = regular_file::read(&git_dir.join("locked")).ok();
+    let locked = locked.map(|why| Loss::Locked(String::from_utf8_lossy(&why).trim().to_owned()));
     let under_way = UNDER_WAY.iter().any(|name| git_dir.join(name).exists()).then_some(Loss::UnderWay);
     locked.into_iter().chain(under_way).collect()
 }
@@ -119,7 +121,8 @@ fn files(path: &Path, condition: &mut WorktreeCondition) -> Result<(), GitError>
 fn ignored(top: &Path, name: &[u8]) -> IgnoredFiles {
     let is_folder = name.ends_with(b"/");
     let path = PathBuf::from(OsStr::from_bytes(name.strip_suffix(b"/").unwrap_or(name)));
-    let is_tagged = is_folder && fs::read(top.join(&path).join("CACHEDIR.TAG")).is_ok_and(|tag| tag.starts_with(TAG));
+    let is_tagged =
+        is_folder && regular_file::read(&top.join(&path).join("CACHEDIR.TAG")).is_ok_and(|tag| tag.starts_with(TAG));
     IgnoredFiles { path, is_folder, is_tagged }
 }
 

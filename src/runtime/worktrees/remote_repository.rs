@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use crate::runtime::worktrees::git::{Git, GitError, Place, persons_settings};
+use crate::runtime::worktrees::regular_file;
 
 #[derive(Debug)]
 pub(crate) struct RemoteRepository {
@@ -34,7 +35,7 @@ impl RemoteRepository {
         // With them, a fetch gets only what is missing.
         let references = of_repository(&["for-each-ref", "--sort=refname", "--format=%(objectname) %(refname)"])?;
         fs::write(own.folder.path().join("packed-refs"), format!("# pack-refs with: sorted\n{references}\n"))?;
-        match fs::copy(repository.join("shallow"), own.folder.path().join("shallow")) {
+        match regular_file::copy(&repository.join("shallow"), &own.folder.path().join("shallow")) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
             _ => Ok(own),
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::core::agent::child_worktree::Worktree;
 use crate::runtime::worktrees::git::{Git, GitError, Place};
 use crate::runtime::worktrees::inspection::own_git_dir;
+use crate::runtime::worktrees::regular_file;
 use crate::runtime::worktrees::worktree::{self, WorktreeError, io};
 
 /// How long a person waits for git to read a worktree.
@@ -35,7 +36,7 @@ pub(crate) fn make<F: Future<Output = ()> + Send>(
     if own_git_dir(path, &worktree.repository)?.is_none() {
         return Err(WorktreeError::Replaced(path.clone()));
     }
-    let text = |arguments: &[&str]| Git::new(path, arguments).text();
+    let text = |arguments: &[&str]| Git::new(path, arguments).text_within(PATIENCE, interrupted());
     let (head, branch) = (text(&["rev-parse", "--verify", "HEAD^{commit}"])?, branch_of(worktree));
     // The index knows which files have not changed since they were last read. It has to stay as it is, so git gets a copy.
     let temp = tempfile::tempdir().map_err(io("make a temporary folder"))?;
@@ -82,7 +83,7 @@ impl OwnIndex<'_> {
 
     fn copy(&self, index: &Path) -> io::Result<()> {
         if index.exists() {
-            fs::copy(index, &self.index)?;
+            regular_file::copy(index, &self.index)?;
             // Git reads files again that have changed in the same moment as the index.
             File::options().write(true).open(&self.index)?.set_modified(fs::metadata(index)?.modified()?)?;
         }

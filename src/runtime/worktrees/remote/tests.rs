@@ -8,6 +8,8 @@ use tempfile::TempDir;
 use super::*;
 use crate::runtime::worktrees::testing::{self, commit, git};
 
+mod hostile;
+
 /// A machine with a clone of a repository, and a worktree of it with a remote.
 struct Machine {
     temp: TempDir,
@@ -221,73 +223,6 @@ fn an_agent_that_was_not_on_its_branch_is_not_put_there() {
     assert!(!testing::succeeds(&machine.worktree.path, "symbolic-ref -q HEAD"));
 }
 
-/// A file in the worktree says where its repository is.
-#[test]
-fn only_the_files_of_the_worktree_itself_are_pushed() {
-    let machine = Machine::new();
-    let (secret, fake) = (machine.temp.path().join("secret"), machine.worktree.path.join("fake"));
-    fs::create_dir(&secret).unwrap();
-    fs::write(secret.join("key"), "secret").unwrap();
-    let real = machine.git("rev-parse --absolute-git-dir");
-    let leave = |config: &str, commondir: &str| {
-        let _ = fs::remove_dir_all(&fake);
-        fs::create_dir_all(fake.join("refs")).unwrap();
-        fs::copy(Path::new(&real).join("HEAD"), fake.join("HEAD")).unwrap();
-        fs::write(fake.join("config"), config).unwrap();
-        if !commondir.is_empty() {
-            fs::write(fake.join("commondir"), commondir).unwrap();
-        }
-        fs::write(machine.worktree.path.join(".git"), format!("gitdir: {}\n", fake.display())).unwrap();
-    };
-    let elsewhere = format!("[core]\nrepositoryformatversion = 0\nworktree = {}\n", secret.display());
-    for (config, commondir) in
-        [(&*elsewhere, ""), ("", machine.worktree.repository.to_str().unwrap()), (&*elsewhere, "..")]
-    {
-        leave(config, commondir);
-        let pushed = machine.push(Pushed::default(), 1);
-        assert!(pushed.failure.unwrap().contains("no longer a worktree"), "{config} {commondir}");
-        assert_eq!((pushed.snapshot, machine.references()), (None, vec!["refs/heads/main".to_owned()]));
-    }
-}
-
-#[test]
-fn nothing_in_a_repository_leads_a_push_elsewhere() {
-    let other = |machine: &Machine| {
-        let other = machine.temp.path().join("other.git");
-        git(&machine.top, &format!("init -q --bare {}", other.display()));
-        other.display().to_string()
-    };
-    let machine = Machine::new();
-    machine.write("new", "1");
-    git(&machine.top, &format!("remote set-url origin {}", other(&machine)));
-    let pushed = machine.push(Pushed::default(), 1);
-    assert!(pushed.is_current() && machine.references().len() == 3, "{pushed:?}");
-    let settings = [
-        (format!("url.{}.insteadOf", other(&machine)), machine.remote.url.clone()),
-        (format!("remote.{}.url", machine.remote.url), other(&machine)),
-        ("core.sshCommand".to_owned(), "false".to_owned()),
-        ("http.proxy".to_owned(), "http://127.0.0.1:1".to_owned()),
-    ];
-    let mut last = pushed;
-    for (number, (name, value)) in (2..).zip(settings) {
-        git(&machine.top, &format!("config {name} {value}"));
-        machine.write("new", &name);
-        last = machine.push(last, number);
-        assert!(last.is_current() && machine.references().contains(&format!("refs/agent-cli/f/{number}")), "{last:?}");
-    }
-    // Without a slash, git looks for a file of this name.
-    let url = "localhost:other.git";
-    fs::create_dir_all(machine.worktree.repository.join("remotes")).unwrap();
-    fs::write(machine.worktree.repository.join("remotes").join(url), format!("URL: {}\n", other(&machine))).unwrap();
-    let remote = Remote { url: url.into(), ..machine.remote.clone() };
-    machine.write("new", url);
-    let refused = push(&machine.worktree, &remote, last, "refs/agent-cli/f/9".into(), pending::<()>);
-    assert!(
-        !refused.is_current() && git(&machine.top, &format!("ls-remote {}", other(&machine))).is_empty(),
-        "{refused:?}"
-    );
-}
-
 #[test]
 fn changes_that_git_ignores_are_pushed_too() {
     let machine = Machine::new();
@@ -321,32 +256,6 @@ fn a_repository_in_a_worktree_is_not_lost_silently() {
     commit(&machine.worktree.path.join("nested"), "file2");
     let failure = machine.push(Pushed::default(), 1).failure.unwrap();
     assert_eq!(failure, "the repository nested in it is not part of the push");
-}
-
-#[test]
-fn a_pipe_in_a_worktree_holds_up_nothing() {
-    let machine = Machine::new();
-    machine.write("deep/file", "1");
-    let made = std::process::Command::new("mkfifo").arg(machine.worktree.path.join("deep/.gitignore")).status();
-    assert!(made.unwrap().success());
-    let pushed = push(&machine.worktree, &machine.remote, Pushed::default(), "refs/agent-cli/f/1".into(), || async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
-    });
-    assert!(pushed.failure.unwrap().ends_with("was interrupted"));
-}
-
-#[test]
-fn a_branch_that_names_another_does_not_change_it() {
-    let machine = Machine::new();
-    commit(&machine.worktree.path, "mine");
-    let pushed = machine.push(Pushed::default(), 1);
-    let main = git(&machine.top, "rev-parse main");
-    machine.git("checkout -q --detach");
-    git(&machine.top, "symbolic-ref refs/heads/agent-cli/agent-1 refs/heads/main");
-    let directory = machine.git("rev-parse --absolute-git-dir");
-    fs::write(Path::new(&directory).join("index.lock"), "").unwrap();
-    machine.fetch(&pushed).unwrap();
-    assert_eq!((git(&machine.top, "rev-parse main"), machine.read("mine").is_some()), (main, true));
 }
 
 #[test]
