@@ -48,6 +48,7 @@ mod claude;
 mod cli;
 mod core;
 pub mod failpoint;
+mod local_zone;
 mod mcp;
 mod page;
 pub mod records;

@@ -9,17 +9,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What each part may import.
-const MAY_IMPORT: [(&str, &[&str]); 9] = [
+const MAY_IMPORT: [(&str, &[&str]); 10] = [
     ("core", &[]),
     ("failpoint", &[]),
+    ("local_zone", &[]),
     ("claude", &["core", "failpoint"]),
-    ("store", &["core", "failpoint"]),
-    ("runtime", &["claude", "core", "failpoint", "store"]),
-    ("app", &["claude", "core", "failpoint", "runtime", "store"]),
+    ("store", &["core", "failpoint", "local_zone"]),
+    ("runtime", &["claude", "core", "failpoint", "local_zone", "store"]),
+    ("app", &["claude", "core", "failpoint", "local_zone", "runtime", "store"]),
     ("mcp", &["app", "core", "runtime", "store"]),
-    ("page", &["app", "core", "runtime", "store"]),
+    ("page", &["app", "core", "local_zone", "runtime", "store"]),
     // A command starts the server.
-    ("cli", &["app", "claude", "core", "failpoint", "mcp", "page", "runtime", "store"]),
+    ("cli", &["app", "claude", "core", "failpoint", "local_zone", "mcp", "page", "runtime", "store"]),
 ];
 
 /// The crate as a whole: no parts of it.

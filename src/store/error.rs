@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fmt, io};
 
-use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::core::chain::admission::NotAdmitted;
@@ -20,6 +19,7 @@ use crate::core::housekeeping::rights::Right;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request_state::IllegalRequestEvent;
 use crate::core::text::time::{age, on_clock, time_until};
+use crate::local_zone::local_zone;
 
 pub(crate) use crate::store::error::archive_error::ArchiveError;
 
@@ -339,7 +339,7 @@ impl StoreError {
 /// A time in the past for messages, with its age.
 fn clock(at: Timestamp) -> String {
     let now = Timestamp::now();
-    format!("{} ({} ago)", on_clock(at, now, &TimeZone::system()), age(at, now))
+    format!("{} ({} ago)", on_clock(at, now, &local_zone()), age(at, now))
 }
 
 /// How far a clock is ahead of another one, or behind it.

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use crate::app::App;
@@ -20,6 +19,7 @@ use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::FrameId;
 use crate::core::steering::stop_order::StopKind;
 use crate::core::text::escape;
+use crate::local_zone::local_zone;
 use crate::runtime::activity::now::activity_of;
 use crate::runtime::run::external_waits;
 use crate::runtime::run::status::{self, ChainStatus};
@@ -113,7 +113,7 @@ fn message(app: &App<'_>, root: FrameId) -> Result<String, AppError> {
         return Ok(running.join("\n"));
     }
     let waits = tree.leaves_up().into_iter().find(|node| !node.is_over() && !node.is_group);
-    let zone = TimeZone::system();
+    let zone = local_zone();
     let ended = |node: &Node| progress_lines::ended(&tree, node, app.now, &zone);
     let step = |node: &Node| progress_lines::step(node.id, &node.title, &ended(node));
     Ok(waits.map(step).unwrap_or_default())

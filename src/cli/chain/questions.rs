@@ -20,6 +20,7 @@ use crate::core::requests::question_form::{Form, QuestionOption};
 use crate::core::requests::request::RequestKind;
 use crate::core::text::extent;
 use crate::core::text::wrap::columns;
+use crate::local_zone::local_zone;
 use crate::runtime::requests::answer_files;
 use crate::store::{Question, Store};
 
@@ -190,7 +191,7 @@ fn offered(listed: &QuestionView, now: Timestamp) -> Vec<Vec<String>> {
     let Some(form) = form(listed).filter(|_| is_open) else { return Vec::new() };
     let below = |text: String| vec![String::new(), text];
     let together = listed.asked_together.map(question_text::together);
-    let (options, about) = (options(form), about(form, now, &TimeZone::system()));
+    let (options, about) = (options(form), about(form, now, &local_zone()));
     options.into_iter().chain(together).chain(about).map(|text| below(format!("  {text}"))).collect()
 }
 

@@ -12,6 +12,7 @@ use crate::app::view::outcome::Continuer;
 use crate::core::chain::waiting_on::shown_state::{Actor, ShownState};
 use crate::core::id::FrameId;
 use crate::core::steering::stop_order::StopKind;
+use crate::local_zone::local_zone;
 
 /// Everything that the dashboard draws.
 #[derive(Debug)]
@@ -88,7 +89,7 @@ impl Model {
             all_projects: true,
             here,
             now: Timestamp::now(),
-            zone: TimeZone::system(),
+            zone: local_zone(),
             has_colours,
         }
     }

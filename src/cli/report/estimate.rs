@@ -1,7 +1,6 @@
 //! Formats estimates of what continuing a chain would send and cost.
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use crate::app::view::estimate::{AfreshPart, AgentEstimateView, EstimateView, NextRequestView, Starts};
 use crate::cli::output::format::{age, moment, one_line};
@@ -10,6 +9,7 @@ use crate::cli::report::costs::usd;
 use crate::core::agent::usage::prices::estimate::CacheState;
 use crate::core::agent::usage::prices::{LISTED_ON, PriceSource};
 use crate::core::text::wrap::wrapped;
+use crate::local_zone::local_zone;
 
 /// The indentation of continuation lines.
 const HANGING: usize = 4;
@@ -69,7 +69,7 @@ fn cost(request: &NextRequestView) -> String {
 
 fn cache(request: &NextRequestView, now: Timestamp) -> String {
     match &request.cache {
-        CacheState::Cached { until } => format!("cached until {}", moment(*until, now, &TimeZone::system())),
+        CacheState::Cached { until } => format!("cached until {}", moment(*until, now, &local_zone())),
         CacheState::Cold { reason } => format!("cold: {}", one_line(&reason.words(|at| age(at, now)))),
     }
 }

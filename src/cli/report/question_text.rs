@@ -1,7 +1,6 @@
 //! Formats a question in full, as a person sees it before they answer.
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use crate::app::answer::{self, Approval};
 use crate::app::lists::whole_question;
@@ -13,24 +12,23 @@ use crate::core::requests::approval;
 use crate::core::requests::proposed_plan::ProposedPlan;
 use crate::core::requests::question_form::Form;
 use crate::core::requests::request::RequestKind;
+use crate::local_zone::local_zone;
 use crate::runtime::requests::answer_files;
 use crate::store::{Question, Store, StoreError, Together};
 
 /// Formats the whole question, with the agent that asks.
 pub(crate) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Result<String, StoreError> {
     let (id, root, task) = (asked.id.short(), asked.root.short(), cut(&asked.title, 40));
-    let mut text = format!(
-        "{id} of {task} in the chain {root}, {}\n",
-        format::past(asked.asked, Timestamp::now(), &TimeZone::system())
-    );
+    let mut text =
+        format!("{id} of {task} in the chain {root}, {}\n", format::past(asked.asked, Timestamp::now(), &local_zone()));
     if let Some(others) = asked.together {
         text.push_str(&format!("{}\n", together(others)));
     }
     text.push_str(&whole_question::body(store, asked, width)?);
     if let RequestKind::Ask(Form { expires_at: Some(at), .. }) = &asked.kind {
         text.push_str(&match (asked.answered, asked.expired) {
-            (None, None) => format!("{}\n", format::expiry(*at, Timestamp::now(), &TimeZone::system())),
-            (None, Some(_)) => format!("{NOBODY} ({})\n", format::expiry(*at, Timestamp::now(), &TimeZone::system())),
+            (None, None) => format!("{}\n", format::expiry(*at, Timestamp::now(), &local_zone())),
+            (None, Some(_)) => format!("{NOBODY} ({})\n", format::expiry(*at, Timestamp::now(), &local_zone())),
             (Some(_), _) => String::new(),
         });
     }

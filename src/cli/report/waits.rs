@@ -13,10 +13,11 @@ use crate::core::requests::question_form::Form;
 use crate::core::text::extent;
 use crate::core::waits::conditions::External;
 use crate::core::waits::words;
+use crate::local_zone::local_zone;
 
 /// Describes what an agent waits for. The text follows "waits for".
 pub(crate) fn described(what: &Blocking) -> String {
-    on_the_clock(what, Timestamp::now(), &TimeZone::system())
+    on_the_clock(what, Timestamp::now(), &local_zone())
 }
 
 fn on_the_clock(what: &Blocking, now: Timestamp, zone: &TimeZone) -> String {
@@ -84,7 +85,7 @@ const LONG: usize = 200;
 
 /// Describes the state of an agent with this blocker, in the words of lists, with the reason.
 pub(crate) fn stated(what: &Blocking) -> String {
-    let (now, zone) = (Timestamp::now(), TimeZone::system());
+    let (now, zone) = (Timestamp::now(), local_zone());
     let words = ShownState::blocked_by(what).words(now, &zone);
     match what {
         Blocking::Question { .. } | Blocking::Permission { .. } | Blocking::Plan { .. } => {
@@ -104,7 +105,7 @@ pub(crate) fn stated(what: &Blocking) -> String {
 pub(crate) fn with_expiry(what: &Blocking) -> String {
     match what {
         Blocking::Question { form: Form { expires_at: Some(at), .. }, .. } => {
-            format!("{} ({})", described(what), format::expiry(*at, Timestamp::now(), &TimeZone::system()))
+            format!("{} ({})", described(what), format::expiry(*at, Timestamp::now(), &local_zone()))
         }
         _ => described(what),
     }

@@ -20,6 +20,7 @@ use crate::core::events::agent_event::AgentEventKind;
 use crate::core::requests::approval::{self, Before};
 use crate::core::steering::origin::{FromPage, Origin};
 use crate::core::text::escape::shortened;
+use crate::local_zone::local_zone;
 
 /// Show what agents asked, who answered what, and what followed
 ///
@@ -76,7 +77,7 @@ impl History {
         if exchanges.is_empty() {
             tell("no questions yet");
         }
-        let zone = TimeZone::system();
+        let zone = local_zone();
         exchanges.iter().try_for_each(|exchange| print(&text(exchange, app.now, &zone, is_one)))?;
         self.tell_of_hidden(elsewhere, has_more);
         Ok(ExitStatus::Ok)

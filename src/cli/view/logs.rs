@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use jiff::Timestamp;
 use jiff::civil::Date;
-use jiff::tz::TimeZone;
 
 use crate::app::lists::logs::{self, Input};
 use crate::app::lists::single_agent;
@@ -25,6 +24,7 @@ use crate::core::events::activity::is_stalled;
 use crate::core::events::agent_event::{AgentEvent, AgentEventKind};
 use crate::core::id::FrameId;
 use crate::core::text::time::{duration, moment};
+use crate::local_zone::local_zone;
 use crate::runtime::activity::chain_events::ChainEvents;
 use crate::runtime::activity::follower::Follower;
 use crate::store::Store;
@@ -183,7 +183,7 @@ struct Printer {
 impl Printer {
     fn new(logs: &Logs) -> Self {
         let names = logs.chain.then(Default::default);
-        let lines = EventLines { full: logs.full, width: output::width(), zone: TimeZone::system(), names };
+        let lines = EventLines { full: logs.full, width: output::width(), zone: local_zone(), names };
         let (last, stalled) = (HashMap::new(), HashSet::new());
         let day = lines.day(Timestamp::now());
         Self { lines, json: logs.json, since: logs.since, printed: 0, last, stalled, day, said: None }

@@ -21,6 +21,7 @@ use crate::cli::report::waits::with_times;
 use crate::cli::view::logs::since;
 use crate::core::chain::waiting_on::shown_state::{Actor, ShownState};
 use crate::core::text::shell::quoted;
+use crate::local_zone::local_zone;
 use crate::store::ChainFilter;
 
 /// List this project's open chains, those that need you first
@@ -162,7 +163,7 @@ impl Ls {
             let shown = [true, true, is_wide, is_wide, with_names, with_directories, true];
             cells.into_iter().zip(shown).filter_map(|(cell, shown)| shown.then_some(cell)).collect::<Vec<_>>()
         };
-        let zone = TimeZone::system();
+        let zone = local_zone();
         let head = columns(["CHAIN", "STATE", "AGE", "COST", "NAME", "DIRECTORY", "TASK"].map(str::to_owned));
         let mut rows = vec![(head, Tone::Plain)];
         for chain in listed {

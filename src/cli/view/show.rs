@@ -2,7 +2,6 @@
 
 use clap::Args;
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use crate::app::lists::single_agent::{self, Outcome};
 use crate::app::view::agent_detail::{AgentDetailView, MessageView, SessionView};
@@ -26,6 +25,7 @@ use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::chain::frame::Task;
 use crate::core::chain::waiting_on::shown_state::ShownState;
 use crate::core::text::wrap::{columns, wrapped};
+use crate::local_zone::local_zone;
 
 /// Show everything about an agent: sessions, costs and history
 #[derive(Debug, Args)]
@@ -77,7 +77,7 @@ impl Show {
 
 /// Splits a text into lines. The state in the text has its tone.
 fn toned(text: &str, state: ShownState, now: Timestamp) -> Vec<TonedLine> {
-    let words = state.words(now, &TimeZone::system());
+    let words = state.words(now, &local_zone());
     let part =
         |line: &str| line.starts_with("state ").then(|| line.find(&words)).flatten().map(|at| at..at + words.len());
     let line = |line: &str| TonedLine { text: line.to_owned(), part: part(line).unwrap_or(0..0), tone: tone(state) };
@@ -139,7 +139,7 @@ fn words(shown: &AgentDetailView, now: Timestamp) -> String {
     rows.extend(output_rows(shown));
     rows.extend(shown.sessions.iter().flat_map(|session| session_rows(session, shown.abandoned, now)));
     let events = shown.events.iter().map(|event| (event.at, &event.entry));
-    rows.extend(history::lines(events, now, &TimeZone::system()).into_iter().map(|line| row("history", line)));
+    rows.extend(history::lines(events, now, &local_zone()).into_iter().map(|line| row("history", line)));
     match output::width() {
         Some(width) => laid_out(&rows, width),
         None => table(&rows.into_iter().map(|row| vec![row.name, row.value]).collect::<Vec<_>>()),
@@ -172,7 +172,7 @@ fn status_rows(shown: &AgentDetailView, now: Timestamp) -> Vec<Row> {
     let status = if shown.abandoned {
         abandoned(shown.chain)
     } else {
-        let state = shown.state.words(now, &TimeZone::system());
+        let state = shown.state.words(now, &local_zone());
         format!("{state} ({})", age(shown.since, now))
     };
     let mut rows = vec![row("state", status)];
@@ -260,7 +260,7 @@ fn session_rows(session: &SessionView, is_abandoned: bool, now: Timestamp) -> Ve
         None => "running",
     };
     let outcome = session.outcome.as_deref().unwrap_or("not ended");
-    let began = past(session.began, now, &TimeZone::system());
+    let began = past(session.began, now, &local_zone());
     let cost = costs::words(&session.cost.0);
     let mut rows = vec![row("session", format!("{} {outcome}, {kept}, {began}, {cost}", session.id))];
     rows.extend(session.message.iter().map(|message| row("", one_line(message))));

@@ -2,7 +2,6 @@
 
 use clap::Args;
 use jiff::SignedDuration;
-use jiff::tz::TimeZone;
 
 use crate::app::lists::stats::{self, Input};
 use crate::app::view::cost::{StatsView, SumView};
@@ -13,6 +12,7 @@ use crate::cli::output::format::table;
 use crate::cli::output::{self, hint, print, print_json, tell};
 use crate::cli::report::costs;
 use crate::core::text::time::duration;
+use crate::local_zone::local_zone;
 
 /// Show what agents cost, by day, model and instruction file
 ///
@@ -35,7 +35,7 @@ pub(crate) struct Stats {
 impl Stats {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let running = if self.json { None } else { Some("(still running)") };
-        let input = Input { within: self.since, zone: TimeZone::system(), running };
+        let input = Input { within: self.since, zone: local_zone(), running };
         let StatsView { since, total, days, models, instructions } =
             stats::stats(&context.app(&context.store()?), &input)?;
         if self.json {

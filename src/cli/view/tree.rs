@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use clap::Args;
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use crate::app::lists::tree::{self, Input, ListedTree, Outcome};
 use crate::app::view::agent::{Abandoned, AgentView};
@@ -20,6 +19,7 @@ use crate::cli::view::ls::tone;
 use crate::core::agent::usage::Spent;
 use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
+use crate::local_zone::local_zone;
 
 /// Show every agent of a chain as a tree, and what each waits for
 #[derive(Debug, Args)]
@@ -142,7 +142,7 @@ fn line(tree: &Tree, agent: &AgentView, now: Timestamp, abandoned: &Abandoned) -
     if let Some(root) = abandoned.get(&agent.id) {
         return (status_report::abandoned(*root), format!("  {task}"));
     }
-    let state = agent.state.words(now, &TimeZone::system());
+    let state = agent.state.words(now, &local_zone());
     let mut line = format!(" ({})  {task}", age(agent.since, now));
     if let Some(doing) = &agent.doing {
         line.push_str(&format!("  {}", doing.words(now)));

@@ -1,12 +1,12 @@
 //! Shows the events of an agent as a conversation.
 
-use jiff::tz::TimeZone;
 use maud::{Markup, html};
 
 use crate::app::fronts::conversation::anchor;
 use crate::core::events::agent_event::{AgentEvent, AgentEventKind};
 use crate::core::events::event_words;
 use crate::core::requests::approval::{self, Before};
+use crate::local_zone::local_zone;
 use crate::page::views::layout::{block, clock, line, quote, quoted};
 
 /// An event with its id.
@@ -56,7 +56,7 @@ fn content(what: &AgentEventKind) -> (&'static str, Markup) {
 }
 
 fn words(what: &AgentEventKind) -> String {
-    line(&event_words::plain(what, &TimeZone::system()).unwrap_or_default())
+    line(&event_words::plain(what, &local_zone()).unwrap_or_default())
 }
 
 /// Shows an agent's text, with code set apart. The text never becomes markup or links.

@@ -1,12 +1,12 @@
 //! Elements that views share.
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use maud::{DOCTYPE, Markup, html};
 
 use crate::core::chain::waiting_on::shown_state::{Actor, ShownState};
 use crate::core::text::bars::Changed;
 use crate::core::text::escape;
+use crate::local_zone::local_zone;
 
 /// The sections of the page: address, name, and the first path segments that belong to the section.
 const SECTIONS: [(&str, &str, &[&str]); 5] = [
@@ -78,18 +78,18 @@ pub(super) fn block(text: &str) -> String {
 
 /// An absolute time, which does not depend on when it is rendered. The browser shows how long ago it was.
 pub(super) fn time(at: Timestamp) -> Markup {
-    let zoned = at.to_zoned(TimeZone::system());
+    let zoned = at.to_zoned(local_zone());
     html! { time datetime=(at) { (zoned.strftime("%Y-%m-%d %H:%M:%S")) } }
 }
 
 /// A time of day that the browser does not change. Its title contains the date.
 pub(super) fn clock(at: Timestamp) -> Markup {
-    let zoned = at.to_zoned(TimeZone::system());
+    let zoned = at.to_zoned(local_zone());
     html! { time.clock datetime=(at) title=(zoned.strftime("%Y-%m-%d")) { (zoned.strftime("%H:%M:%S")) } }
 }
 
 pub(super) fn state(state: ShownState, now: Timestamp) -> Markup {
-    html! { span class={ "state " (class(state.actor())) } { (state.words(now, &TimeZone::system())) } }
+    html! { span class={ "state " (class(state.actor())) } { (state.words(now, &local_zone())) } }
 }
 
 fn class(actor: Actor) -> &'static str {

@@ -1,7 +1,6 @@
 //! Shows the costs of chains, by day, model and file.
 
 use jiff::SignedDuration;
-use jiff::tz::TimeZone;
 use maud::{Markup, html};
 
 use crate::app::App;
@@ -9,6 +8,7 @@ use crate::app::error::AppError;
 use crate::app::fronts::live_view::LiveView;
 use crate::app::lists::stats::{self, Input};
 use crate::app::view::cost::SumView;
+use crate::local_zone::local_zone;
 use crate::page::views::Target;
 use crate::page::views::layout::{line, rounded};
 
@@ -20,7 +20,7 @@ pub(super) fn view(app: &App<'_>, target: &Target) -> Result<LiveView, AppError>
     let days = i64::try_from(target.number("days").clamp(0, 3650)).unwrap_or(30);
     let days = if days == 0 { 30 } else { days };
     let within = SignedDuration::from_hours(days * 24);
-    let found = stats::stats(app, &Input { within, zone: TimeZone::system(), running: Some("still running") })?;
+    let found = stats::stats(app, &Input { within, zone: local_zone(), running: Some("still running") })?;
     let links = html! {
         nav.pages aria-label="Time" {
             @for wanted in [7, 30, 365] {

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use crate::core::chain::progress_lines::{self, ChainOutlook};
 use crate::core::chain::tree::Tree;
 use crate::core::events::agent_event::AgentEvent;
 use crate::core::id::FrameId;
+use crate::local_zone::local_zone;
 use crate::runtime::RuntimeError;
 use crate::runtime::activity::chain_events::ChainEvents;
 use crate::runtime::activity::reports::{Report, Reports, WITHOUT_REPORTS};
@@ -89,7 +89,7 @@ impl<'a> Follower<'a> {
     pub(crate) fn outlook(&self) -> ChainOutlook {
         // If the lease cannot be read, assume that the frame is not running.
         let runs = |frame| Lease::is_held(self.store.dir(), frame).unwrap_or(false);
-        progress_lines::outlook(self.tree(), runs, Timestamp::now(), &TimeZone::system())
+        progress_lines::outlook(self.tree(), runs, Timestamp::now(), &local_zone())
     }
 
     /// The next event; `None`: there is none at present.

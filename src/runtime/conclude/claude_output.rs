@@ -5,7 +5,6 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use crate::claude::attempt_ending;
 use crate::claude::environment::config_dir::config_dir;
@@ -23,6 +22,7 @@ use crate::core::attempt::ending::{Ending, Objection};
 use crate::core::chain::frame::Frame;
 use crate::core::text::escape;
 use crate::core::waits::scheduled::Scheduled;
+use crate::local_zone::local_zone;
 use crate::runtime::conclude::limits_used;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{Attempt, Lease, Requests, Store};
@@ -127,7 +127,7 @@ fn open_at(path: &Path, offset: u64) -> io::Result<File> {
 
 /// The jobs that an attempt has created, so that its agent's reply does not count before they are due.
 pub(super) fn made(jobs: &Jobs) -> Vec<Scheduled> {
-    let job = |Made { input, response }: &Made| scheduling::job(input, response, Timestamp::now(), &TimeZone::system());
+    let job = |Made { input, response }: &Made| scheduling::job(input, response, Timestamp::now(), &local_zone());
     jobs.made.iter().filter_map(job).filter(Scheduled::can_be_given).collect()
 }
 

@@ -4,12 +4,12 @@
 //! is recorded: the agent continues, and receives the prompt once it has ended its turn and the job is due.
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use crate::claude::tools::hook_input::{HookAnswer, HookInput, NOT_IN_A_SUBAGENT};
 use crate::claude::tools::scheduling::{self, CRON_CREATE, CRON_DELETE, Job, SCHEDULE_WAKEUP};
 use crate::core::requests::request::{External, RequestKind};
 use crate::core::waits::scheduled::{self, MOST_JOBS};
+use crate::local_zone::local_zone;
 use crate::runtime::RuntimeError;
 use crate::runtime::protocol::Asking;
 use crate::runtime::protocol::suspension::{REPEATED, Suspension};
@@ -45,7 +45,7 @@ fn deny(reason: impl Into<String>) -> HookAnswer {
 }
 
 fn wakeup(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
-    let wanted = scheduling::wakeup(&input.tool_input, Timestamp::now(), &TimeZone::system());
+    let wanted = scheduling::wakeup(&input.tool_input, Timestamp::now(), &local_zone());
     let (Some(call), Some(wanted)) = (&input.tool_use_id, wanted) else { return Ok(HookAnswer::Pass) };
     if let Some(reason) = refusal_of_wakeup(input.agent_id.is_some(), &wanted.prompt) {
         return Ok(deny(reason));
@@ -94,7 +94,7 @@ fn refusal_of_job(by_subagent: bool, kind: Job, prompt: &str) -> Option<String> 
 
 /// Records a created job. From now on, the agent's reply does not count before the job is due.
 fn record_job(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
-    let made = scheduling::job(&input.tool_input, &input.tool_response, Timestamp::now(), &TimeZone::system());
+    let made = scheduling::job(&input.tool_input, &input.tool_response, Timestamp::now(), &local_zone());
     if let Some(made) = made {
         let printed = PrintedRequests { made: &[made], ..PrintedRequests::default() };
         asking.store()?.complete_requests(asking.caller, printed)?;

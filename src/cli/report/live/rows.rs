@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cli::output::format::{cut, fitted};
@@ -17,6 +16,7 @@ use crate::core::id::FrameId;
 use crate::core::requests::approval;
 use crate::core::text::escape;
 use crate::core::text::wrap::columns;
+use crate::local_zone::local_zone;
 
 /// The activities of a chain's agents.
 #[derive(Debug, Default)]
@@ -171,7 +171,7 @@ fn awaited(tree: &Tree, node: &Node, now: Timestamp) -> String {
         Blocking::Plan { id, plan } => Some(format!("plan? {}: {}", id.short(), plan.summary())),
         _ => None,
     });
-    asked.unwrap_or_else(|| progress_lines::ended(tree, node, now, &TimeZone::system()))
+    asked.unwrap_or_else(|| progress_lines::ended(tree, node, now, &local_zone()))
 }
 
 fn expiry(at: Timestamp, now: Timestamp) -> String {
@@ -254,7 +254,7 @@ mod tests {
             agents.absorb(&AgentEvent { what, ..called(&nodes[0], "") });
         }
         let tree = chain(nodes);
-        let clock = on_clock(resets_at, at(75), &TimeZone::system());
+        let clock = on_clock(resets_at, at(75), &local_zone());
         let shown = |width| rows_of(&agents, &tree, width, 9).join("\n").replace(&clock, "00:03");
         insta::assert_snapshot!(shown(77), @"
         - 4f2c1a90 root.md: limit until 00:03 (in 2 min)          12.2k context  1:15

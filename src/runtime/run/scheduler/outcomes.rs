@@ -8,6 +8,7 @@ use crate::core::attempt::decision::{Decision, Next};
 use crate::core::chain::progress_lines::end_step;
 use crate::core::id::FrameId;
 use crate::core::text::shell::quoted;
+use crate::local_zone::local_zone;
 use crate::runtime::RuntimeError;
 use crate::runtime::conclude::spans::of_attempt;
 use crate::runtime::recovery::room;
@@ -53,7 +54,7 @@ impl Drive<'_> {
     pub(super) fn report_end(&self, id: FrameId) -> Result<(), RuntimeError> {
         self.trace_end(id);
         if tracing::enabled!(tracing::Level::INFO) && !(id == self.top && self.settings.places.is_some()) {
-            let (family, zone) = (self.store.tree(TreeOf::Family(id))?, jiff::tz::TimeZone::system());
+            let (family, zone) = (self.store.tree(TreeOf::Family(id))?, local_zone());
             let is_group = self.store.frame(self.top)?.is_some_and(|top| top.task.is_group());
             let say = |node| tracing::info!("{}", end_step(&family, node, self.top, is_group, Timestamp::now(), &zone));
             family.get(id).into_iter().for_each(say);
