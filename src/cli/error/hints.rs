@@ -188,6 +188,9 @@ pub(super) fn of_server(message: String, error: &StoreError) -> CliError {
         StoreError::ObjectStorage { why, .. } if why.contains("URL scheme") => {
             failed.hint("AWS_ENDPOINT_URL must begin with https://; AWS_ALLOW_HTTP=true allows http")
         }
+        StoreError::ObjectStorage { why, .. } if why.starts_with("AWS_ENDPOINT") => {
+            failed.hint("for example export AWS_ENDPOINT_URL=https://HOST:9000")
+        }
         StoreError::ObjectStorage { place, .. } if place.starts_with("s3://") => failed
             .hint("set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION in the environment")
             .hint("for a service other than Amazon S3, also set AWS_ENDPOINT_URL"),

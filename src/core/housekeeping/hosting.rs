@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
 /// Where the agents of a chain run, if not on this host.
@@ -157,7 +157,7 @@ impl Placement {
             if self.is_alive {
                 return Err(NotTaken::Alive(host.clone()));
             }
-            let is_shared = |place: &&WorkPlace| offer.shared.iter().any(|shared| place.path.starts_with(shared));
+            let is_shared = |place: &&WorkPlace| offer.shared.iter().any(|shared| is_within(&place.path, shared));
             for place in self.directories.iter().filter(|place| !is_shared(place)) {
                 let host = host.clone();
                 match &place.pushed {
@@ -172,6 +172,11 @@ impl Placement {
         }
         self.directories.iter().try_for_each(|place| place.is_on(files))
     }
+}
+
+/// Whether a path is in a directory, if no link leads out of it.
+fn is_within(path: &Path, directory: &Path) -> bool {
+    path.starts_with(directory) && !path.components().any(|part| part == Component::ParentDir)
 }
 
 impl WorkPlace {
@@ -222,6 +227,7 @@ mod tests {
         let refused = |why: &str| Err(why.to_owned());
         assert_eq!(placement(None, false, "gpu", "/srv/a"), Ok(()));
         assert_eq!(placement(Some("one"), false, "", "/mnt/team/a"), Ok(()));
+        assert!(placement(Some("one"), false, "", "/mnt/team/../home").is_err());
         assert_eq!(placement(Some("one"), true, "", "/mnt/team/a"), refused("its host one is in use"));
         let pinned = "the lease of its host one has ended, but /srv/a is not in a shared directory";
         assert_eq!(placement(Some("one"), false, "", "/srv/a"), refused(pinned));

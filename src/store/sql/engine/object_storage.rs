@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::env;
-use std::fs::Metadata;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,6 +14,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Key;
 use object_store::{ClientConfigKey, Error, ObjectStore, ObjectStoreExt, PutPayload, RetryConfig};
+use reqwest::Url;
 use tokio::runtime::{Builder, Runtime};
 use uuid::Uuid;
 
@@ -67,9 +68,14 @@ impl ObjectStorage {
             Place::Directory(path) => {
                 let folder = path.join(FOLDER);
                 // Without its drive, the directory may still be there, on the disk of this host.
-                let found = folder.symlink_metadata().ok().filter(Metadata::is_dir);
-                let found =
-                    found.ok_or_else(|| fault(format!("{} is missing: is its drive mounted?", folder.display())))?;
+                let found = match folder.symlink_metadata() {
+                    Ok(found) if found.is_dir() => found,
+                    Ok(_) => return Err(fault(format!("{} is not a directory", folder.display()))),
+                    Err(error) if error.kind() == ErrorKind::NotFound => {
+                        return Err(fault(format!("{} is missing: is its drive mounted?", folder.display())));
+                    }
+                    Err(error) => return Err(fault(format!("{}: {error}", folder.display()))),
+                };
                 if let Some(why) = exposed(found.uid(), found.mode()) {
                     return Err(fault(format!("{} {why}", folder.display())));
                 }
@@ -85,9 +91,13 @@ impl ObjectStorage {
                     .with_retry(retry)
                     .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::Timeout), seconds(PATIENCE))
                     .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::ConnectTimeout), seconds(TO_CONNECT));
+                let mut is_here = false;
+                for name in ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"] {
+                    let address = env::var(name).unwrap_or_default();
+                    is_here |=
+                        !address.is_empty() && is_loopback(&address).map_err(|why| fault(format!("{name} {why}")))?;
+                }
                 // What stays on this machine needs no encryption.
-                let is_here = |name| env::var(name).is_ok_and(|address: String| is_loopback(&address));
-                let is_here = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"].into_iter().any(is_here);
                 let bucket = if is_here { bucket.with_allow_http(true) } else { bucket };
                 // Not all services can delete several objects in one request.
                 let bucket = bucket.with_bucket_name(name).with_disable_bulk_delete(true).build();
@@ -267,11 +277,13 @@ pub(crate) fn check_address(place: &str) -> Result<()> {
     Place::parse(place).map(drop)
 }
 
-/// Whether the address of a service is on this machine.
-fn is_loopback(address: &str) -> bool {
-    let authority = address.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
-    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host).trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+/// Whether the address of a service is on this machine, or why it is not an address.
+fn is_loopback(address: &str) -> std::result::Result<bool, String> {
+    let url = Url::parse(address).map_err(|error| format!("is not an address such as https://HOST: {error}"))?;
+    let host = url.host_str().filter(|_| matches!(url.scheme(), "http" | "https"));
+    let host = host.ok_or("is not an address such as https://HOST: it begins with another word")?;
+    let number = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    Ok(host == "localhost" || number.is_ok_and(|address| address.is_loopback()))
 }
 
 /// The innermost cause, in one line, because the others repeat the address of the object.
@@ -354,9 +366,11 @@ mod tests {
             ("http://[::1]:9000/x", true),
             ("http://localhost.example", false),
             ("http://10.0.0.1", false),
-            ("", false),
         ] {
-            assert_eq!(is_loopback(address), expected, "{address}");
+            assert_eq!(is_loopback(address), Ok(expected), "{address}");
+        }
+        for wrong in ["", "127.0.0.1:9000", "localhost:9000", "minio.example", "//host", "ftp://host", "http://"] {
+            assert!(is_loopback(wrong).is_err(), "{wrong}");
         }
     }
 
