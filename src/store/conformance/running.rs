@@ -98,12 +98,21 @@ pub(crate) fn detached_chains_share_what_is_limited(open: Open) {
     assert!(matches!(refused, Err(StoreError::NotAdmitted(why)) if why == spent));
     // A caller that has ended detaches nothing.
     assert!(matches!(detach(child, "late"), Err(StoreError::StaleCaller { .. })));
-    // Removing the first chain leaves the others.
+    // Removing chains leaves the others, which get no budget and no agents back.
     store.end(root, &reply("done"));
-    let decided = store.housekeeping().removable(root.frame.into()).unwrap().pop().unwrap();
-    let decided = Decided { root: root.frame, attempts: decided.attempts };
-    assert_eq!(store.remove_trees(&[decided], Retention::NOTHING), [root.frame]);
-    assert!((others_usd(member) - 0.25).abs() < 1e-9);
+    let decided = |root: FrameId| {
+        let found = store.housekeeping().removable(root.into()).unwrap().pop().unwrap();
+        Decided { root, attempts: found.attempts }
+    };
+    let used = others_usd(member);
+    let all = [one.frame, root.frame].map(decided);
+    assert_eq!(store.remove_trees(&all, Retention::NOTHING), [one.frame, root.frame]);
+    assert!((others_usd(member) - used).abs() < 1e-9 && used > 0.7, "{used}");
+    assert!(matches!(
+        store.begin(member, &attempt(Vec::new())),
+        Err(StoreError::NotAdmitted(NotAdmitted::Budget { .. }))
+    ));
+    assert_eq!(store.chain_of(member).unwrap().family, Some(root.frame));
 }
 
 pub(crate) fn a_summary_ends_a_session(open: Open) {

@@ -34,7 +34,9 @@ const LIMITED: &str = "SELECT state, since FROM frames
      AND config_dir IS NOT DISTINCT FROM (SELECT config_dir FROM frames WHERE id = ?2)";
 
 const SPENT: &str = concat!(
-    "SELECT coalesce(sum(cost_usd), 0.0) FROM frames AS f CROSS JOIN attempts AS a
+    "SELECT coalesce(sum(cost_usd), 0.0) + (SELECT coalesce(sum(removed_usd), 0.0) FROM chains WHERE root IN ",
+    family!(),
+    ") FROM frames AS f CROSS JOIN attempts AS a
      INDEXED BY attempts_by_frame ON a.frame = f.id WHERE f.root IN ",
     family!()
 );
@@ -46,10 +48,12 @@ const LIMITS_OF_TREE: &str =
 macro_rules! chain {
     ($found:literal) => {
         concat!(
-            "SELECT f.id, c.root, c.limits, c.name, c.host, c.family, c.detached, CASE WHEN c.family IS NULL THEN 0.0 ELSE
+            "SELECT f.id, c.root, c.limits, c.name, c.host, c.family, c.detached, CASE WHEN c.family IS NULL THEN c.removed_usd ELSE
                (SELECT coalesce(sum(a.cost_usd), 0.0) FROM chains AS other CROSS JOIN frames AS o ON o.root = other.root
                 CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = o.id
-                WHERE other.family = c.family AND other.root <> c.root) END AS others_usd FROM ",
+                WHERE other.family = c.family AND other.root <> c.root)
+               + (SELECT coalesce(sum(other.removed_usd), 0.0) FROM chains AS other WHERE other.family = c.family)
+               END AS others_usd FROM ",
             $found
         )
     };

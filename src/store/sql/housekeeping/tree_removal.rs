@@ -90,6 +90,7 @@ pub(crate) fn remove_trees(store: &Database, trees: &[Decided], retention: Reten
             chains::check_right(connection, *root, Right::Start)?;
             let may_go = |tree: &Removable| tree.attempts == *attempts && retention.removes(&tree.age);
             if aged(connection, *root)?.as_ref().is_some_and(may_go) {
+                chains::leave_family(connection, *root)?;
                 removed.push(*root);
             }
         }

@@ -85,9 +85,11 @@ mod tests {
     use crate::core::attempt::ending::Ending;
     use crate::core::chain::frame::Detached;
     use crate::core::chain::limits::{LimitReached, Limits};
+    use crate::core::housekeeping::retention::Retention;
     use crate::core::id::IdPrefix;
     use crate::core::requests::request::SpawnForm;
     use crate::store::handle::Store;
+    use crate::store::housekeeping::removable::Decided;
     use crate::store::records::{AskedFor, NewFrame, Scope, Target};
     use crate::store::testing::{ask, new, refused, reply, store};
 
@@ -134,7 +136,12 @@ mod tests {
         let family = |of| store.chain_of(of).unwrap().family;
         assert_eq!((family(free), family(caller.frame)), (Some(caller.frame), Some(caller.frame)));
         store.end(store.start(free), &reply("done"));
-        assert!(store.chain_of(caller.frame).unwrap().others_usd > 0.0);
+        let others_usd = store.chain_of(caller.frame).unwrap().others_usd;
+        assert!(others_usd > 0.0);
+        // It still counts after its removal.
+        let decided = Decided { root: free, attempts: 1 };
+        assert_eq!(store.remove_trees(&[decided], Retention::NOTHING), [free]);
+        assert!((store.chain_of(caller.frame).unwrap().others_usd - others_usd).abs() < 1e-9);
     }
 
     #[test]

@@ -124,7 +124,32 @@ pub(crate) fn set_detached(
     )
 }
 
-/// Merges the family of a chain that becomes part of `into` into the family of `into`.
+/// Records in the chain `heir` what a chain and the removed ones that it knows of have used of the limits of their family.
+fn inherit(connection: &Connection, root: FrameId, heir: FrameId) -> TxResult<()> {
+    let used = "SELECT removed_usd + (SELECT coalesce(sum(a.cost_usd), 0.0) FROM frames AS f CROSS JOIN attempts AS a
+           INDEXED BY attempts_by_frame ON a.frame = f.id WHERE f.root = ?1) AS usd,
+         removed_agents + (SELECT count(*) FROM frames WHERE NOT is_group AND root = ?1) AS agents
+         FROM chains WHERE root = ?1";
+    let (usd, agents): (f64, i64) =
+        connection.read_one(used, [Id(root)], |row| Ok((row.get("usd")?, row.get("agents")?)))?;
+    connection.run(
+        "UPDATE chains SET removed_usd = removed_usd + ?2, removed_agents = removed_agents + ?3 WHERE root = ?1",
+        (Id(heir), usd, agents),
+    )
+}
+
+/// The number of agents of a chain and of the others of its family.
+pub(crate) fn agents(connection: &Connection, root: FrameId) -> TxResult<u32> {
+    const COUNT: &str = concat!(
+        "SELECT count(*) + (SELECT CAST(coalesce(sum(removed_agents), 0) AS BIGINT) FROM chains WHERE root IN ",
+        family!(),
+        ") FROM frames WHERE NOT is_group AND root IN ",
+        family!()
+    );
+    connection.read_one(COUNT, [Id(root)], |row| row.get(0))
+}
+
+/// Merges the family of a chain whose agents have become part of `into` into the family of `into`.
 pub(crate) fn join_families(connection: &Connection, root: FrameId, into: FrameId) -> TxResult<()> {
     connection.run(
         "UPDATE chains SET family = root WHERE root = ?2 AND family IS NULL
@@ -135,18 +160,34 @@ pub(crate) fn join_families(connection: &Connection, root: FrameId, into: FrameI
         "UPDATE chains SET family = (SELECT family FROM chains WHERE root = ?2)
          WHERE family = (SELECT family FROM chains WHERE root = ?1)",
         (Id(root), Id(into)),
-    )
+    )?;
+    inherit(connection, root, into)
 }
 
 /// Turns a chain into one that a person has started.
 pub(crate) fn forget_origin(connection: &Connection, root: FrameId) -> TxResult<()> {
-    connection.run("UPDATE chains SET detached = NULL, family = NULL WHERE root = ?1", [Id(root)])
+    let sql = "UPDATE chains SET detached = NULL, family = NULL, removed_usd = 0, removed_agents = 0 WHERE root = ?1";
+    connection.run(sql, [Id(root)])
 }
 
-/// The number of agents of a chain and of the others of its family.
-pub(crate) fn agents(connection: &Connection, root: FrameId) -> TxResult<u32> {
-    const COUNT: &str = concat!("SELECT count(*) FROM frames WHERE NOT is_group AND root IN ", family!());
-    connection.read_one(COUNT, [Id(root)], |row| row.get(0))
+/// Takes a chain out of its family. The first of the others records what it has used of their limits.
+pub(crate) fn leave_family(connection: &Connection, root: FrameId) -> TxResult<()> {
+    const HEIR: &str = "SELECT other.root FROM chains AS own CROSS JOIN chains AS other ON other.family = own.family
+         AND other.root <> own.root WHERE own.root = ?1";
+    // A user who may not change any of the others can still remove the chain.
+    let may_change = if connection.host().is_some() {
+        " AND (NOT agent_cli.is_limited() OR agent_cli.may_delete(other.root))"
+    } else {
+        ""
+    };
+    let heir =
+        connection.read_first(&format!("{HEIR}{may_change} ORDER BY other.root LIMIT 1"), [Id(root)], |row| {
+            id(row, "root")
+        })?;
+    if let Some(heir) = heir {
+        inherit(connection, root, heir)?;
+    }
+    connection.run("UPDATE chains SET family = NULL WHERE root = ?1 AND family IS NOT NULL", [Id(root)])
 }
 
 /// Replaces the limits of a tree.
