@@ -40,11 +40,21 @@ pub(crate) fn store_of(world: &World) -> Option<Store> {
     state.join("agent-cli.db").exists().then(|| Store::open(&state).expect("a database"))
 }
 
-/// The only chain, if there is one.
+/// The chain that the person has started, if there is one.
 pub(crate) fn root_of(world: &World) -> Option<String> {
     let roots = chains(&store_of(world)?);
-    assert!(roots.len() <= 1, "one chain was started");
-    roots.first().map(|root| root.id.to_string())
+    assert!(roots.len() <= 1 || detaches(world), "one chain was started");
+    roots.last().map(|root| root.id.to_string())
+}
+
+/// The chains that its agents have detached.
+pub(crate) fn detached(world: &World) -> Vec<String> {
+    let roots = store_of(world).map(|store| chains(&store)).unwrap_or_default();
+    roots.iter().rev().skip(1).map(|root| root.id.to_string()).collect()
+}
+
+fn detaches(world: &World) -> bool {
+    fs::read_to_string(world.project().join("root.md")).is_ok_and(|text| text.contains("--detach"))
 }
 
 /// A person at a shell.

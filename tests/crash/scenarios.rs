@@ -6,7 +6,7 @@ use serde_json::json;
 use agent_cli::records::{FrameId, FrameState, chains};
 
 use crate::gate::{Gate, wait_until};
-use crate::person::Person;
+use crate::person::{Person, detached};
 use crate::repository::repository;
 use crate::world::{World, files_below, write_config};
 
@@ -21,7 +21,7 @@ pub(crate) struct Scenario {
 }
 
 /// All of them.
-pub(crate) const SCENARIOS: [Scenario; 22] = [
+pub(crate) const SCENARIOS: [Scenario; 23] = [
     Scenario { name: "signals", world: with_signals, play: answer_and_carry_on, replies: &["root: when: Jan 1st"] },
     Scenario {
         name: "suspended",
@@ -31,6 +31,12 @@ pub(crate) const SCENARIOS: [Scenario; 22] = [
     },
     Scenario { name: "handed_off", world: with_handoffs, play: answer_and_carry_on, replies: &["Jan 1st"] },
     Scenario { name: "in_background", world: with_a_child_beside, play: answer_and_carry_on, replies: &["Jan 1st"] },
+    Scenario {
+        name: "detached",
+        world: with_a_detached_chain,
+        play: carry_on_both,
+        replies: &["root: Jan 1st; other: Jan 1st"],
+    },
     Scenario {
         name: "forked",
         world: with_forks,
@@ -109,6 +115,30 @@ fn with_a_child_beside() -> World {
     world.file("root.md", "spawn --background child.md\nend too early\nreply {results}\n");
     world.file("child.md", "ask When?\nreply {result}\n");
     world
+}
+
+fn with_a_detached_chain() -> World {
+    let world = World::with_hooks();
+    world.file("root.md", "spawn --detach other.md\nask When?\nreply root: {result}\n");
+    world.file("other.md", "ask When?\nreply other: {result}\n");
+    world
+}
+
+/// Whoever calls again after a kill may have detached a chain already.
+fn carry_on_both(person: &mut Person) -> String {
+    let mut replied = vec![answer_and_carry_on(person)];
+    for chain in detached(&person.world) {
+        let reply = until_replied(person, |person| {
+            let outcome = person.runs(&["resume", &chain]);
+            person.answers("Jan 1st");
+            outcome.stdout
+        });
+        let reply = reply.trim_end().to_owned();
+        if !replied.contains(&reply) {
+            replied.push(reply);
+        }
+    }
+    replied.join("; ")
 }
 
 /// Agents that begin with the conversation of an agent whose call is open, one of them with that of a fork.
