@@ -122,7 +122,7 @@ impl PortableWorktree {
         let Some(Pushed { snapshot: Some(snapshot), .. }) = pushed else { return Ok(()) };
         // Without a clone, the agent is told how to get one. A new worktree may only need what a clone has.
         let is_first = snapshot.reference == pushed_worktree::first_reference(self.owner);
-        if !worktree.repository.is_dir() || (is_first && remote::has_base(worktree)) || self.is_here(dir, snapshot)? {
+        if !worktree.repository.is_dir() || (is_first && worktree::has_base(worktree)) || self.is_here(dir, snapshot)? {
             return Ok(());
         }
         Ok(remote::fetch(worktree, remote, snapshot, interrupted).map_err(WorktreeError::from)?)
@@ -144,7 +144,7 @@ impl PortableWorktree {
         let noted = self.noted(store.dir()).map_err(while_trying("read what is known about the worktree"))?;
         // A new agent has never seen the worktree.
         let is_new = self.owner == frame.id && store.attempts(frame.id)?.is_empty();
-        if is_new && remote::has_base(worktree) {
+        if is_new && worktree::has_base(worktree) {
             worktree::ensure(worktree, &frame.cwd)?;
             self.note(store.dir(), PUSHED, snapshot).map_err(while_trying("note that the worktree was made"))?;
             return Ok(Vec::new());

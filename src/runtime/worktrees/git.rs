@@ -120,6 +120,15 @@ impl Git {
         git
     }
 
+    /// A git command that reads and writes files as they are: without filters, and without changes of line endings or encodings.
+    /// `no_attributes`: the empty tree.
+    pub(super) fn unconverted(folder: &Path, no_attributes: &str, arguments: &[&str]) -> Self {
+        let settings = ["core.attributesFile=/dev/null", "core.autocrlf=false"];
+        let mut git = Self::with(&[folder.into()], &settings, arguments);
+        git.command.env("GIT_ATTR_SOURCE", no_attributes).env("GIT_ATTR_NOSYSTEM", "1");
+        git
+    }
+
     fn with<A: AsRef<OsStr>>(places: &[Place<'_>], settings: &[&str], arguments: impl IntoIterator<Item = A>) -> Self {
         let mut arguments = arguments.into_iter().peekable();
         let what = arguments.peek().map(|first| first.as_ref().to_string_lossy().into_owned()).unwrap_or_default();

@@ -99,14 +99,6 @@ pub(crate) fn push_base(worktree: &Worktree, reference: String) -> Result<Option
     Ok(Some(Pushed { snapshot: Some(Snapshot { commit, reference }), ..Pushed::default() }))
 }
 
-/// Whether the repository has the commit from which the worktree is created.
-pub(crate) fn has_base(worktree: &Worktree) -> bool {
-    let commit = format!("{}^{{commit}}", worktree.base);
-    // Git would take a commit that begins with `-` for an option.
-    worktree.base.bytes().all(|byte| byte.is_ascii_hexdigit())
-        && Git::new(Place::Of(&worktree.repository), ["cat-file", "-e", &commit]).text().is_ok()
-}
-
 /// Deletes the snapshot of a worktree that nobody will create. If that fails, it remains.
 pub(crate) fn delete_base(worktree: &Worktree, reference: &str) {
     if let Some(remote) = &worktree.remote {

@@ -40,17 +40,19 @@ pub(crate) fn make<F: Future<Output = ()> + Send>(
     let (head, branch) = (text(&["rev-parse", "--verify", "HEAD^{commit}"])?, branch_of(worktree));
     // The index knows which files have not changed since they were last read. It has to stay as it is, so git gets a copy.
     let temp = tempfile::tempdir().map_err(io("make a temporary folder"))?;
-    let index = OwnIndex { path, index: temp.path().join("index") };
+    let no_attributes = &empty_tree(worktree)?;
+    let index = OwnIndex { path, no_attributes, index: temp.path().join("index") };
     index.copy(&path.join(text(&["rev-parse", "--git-path", "index"])?)).map_err(io("copy the index of a worktree"))?;
     index.notice_all_changes(&interrupted)?;
+    let parents: Vec<&str> =
+        [Some(head.as_str()), branch.as_deref().filter(|branch| *branch != head)].into_iter().flatten().collect();
+    index.read_changed_again(start(worktree, &parents))?;
     let is_sparse = text(&["config", "--get", "core.sparseCheckout"]).is_ok_and(|value| value == "true");
     let sparse = if is_sparse { &["--sparse"][..] } else { &[] };
     let add = [&["add", "--all"], sparse, &["--", ":/"]].concat();
     index.git(&add).text_within(PATIENCE, interrupted())?;
     index.check_repositories(&head)?;
     let tree = index.git(&["write-tree"]).text()?;
-    let parents: Vec<&str> =
-        [Some(head.as_str()), branch.as_deref().filter(|branch| *branch != head)].into_iter().flatten().collect();
     if let Some(last) = last
         && text(&["log", "-1", "--format=%T %P", last, "--"])
             .is_ok_and(|known| known == format!("{tree} {}", parents.join(" ")))
@@ -60,9 +62,27 @@ pub(crate) fn make<F: Future<Output = ()> + Send>(
     Ok(Made { commit: text(&commit_arguments(&tree, &parents))?, branch })
 }
 
+/// The commit whose files git checks out where the snapshot is unpacked, with all filters; `tips` are the commits of the agent. Files
+/// that differ from it are in the snapshot as they are. With a filter such as that of git-lfs, git has only the name of the content,
+/// which the remote may not have.
+fn start<'a>(worktree: &'a Worktree, tips: &[&'a str]) -> &'a str {
+    let base = worktree.base.as_str();
+    let is_ancestor = |tip: &&str| {
+        Git::new(Place::Of(&worktree.repository), ["merge-base", "--is-ancestor", base, tip]).text().is_ok()
+    };
+    let is_known = worktree::has_base(worktree) && tips.iter().any(is_ancestor);
+    if is_known { base } else { tips.first().copied().unwrap_or(base) }
+}
+
+/// The name of a tree without files, in which git looks for attributes and finds none.
+fn empty_tree(worktree: &Worktree) -> Result<String, GitError> {
+    Git::new(Place::Of(&worktree.repository), ["hash-object", "-t", "tree", "--stdin"]).input_bytes(Vec::new()).text()
+}
+
 /// A copy of the index of a worktree.
 struct OwnIndex<'a> {
     path: &'a Path,
+    no_attributes: &'a str,
     index: PathBuf,
 }
 
@@ -78,7 +98,7 @@ struct Entry {
 
 impl OwnIndex<'_> {
     fn git(&self, arguments: &[&str]) -> Git {
-        Git::new(self.path, arguments).env("GIT_INDEX_FILE", &self.index)
+        Git::unconverted(self.path, self.no_attributes, arguments).env("GIT_INDEX_FILE", &self.index)
     }
 
     fn copy(&self, index: &Path) -> io::Result<()> {
@@ -123,6 +143,27 @@ impl OwnIndex<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Has git read the files again that differ from those of a commit, because filters may have changed what it has of them.
+    fn read_changed_again(&self, commit: &str) -> Result<(), GitError> {
+        let differ = self.git(&["diff-index", "--cached", "--no-renames", "-z", commit, "--"]).bytes()?;
+        let mut words = differ.split(|byte| *byte == 0);
+        let mut entries = Vec::new();
+        while let (Some(change), Some(path)) = (words.next(), words.next()) {
+            let change = String::from_utf8_lossy(change);
+            let mut change = change.split(' ').skip(1);
+            let (Some(mode), Some(object)) = (change.next(), change.nth(1)) else { continue };
+            if mode.starts_with("100") {
+                entries.extend_from_slice(format!("{mode} {object}\t").as_bytes());
+                entries.extend_from_slice(path);
+                entries.push(0);
+            }
+        }
+        if entries.is_empty() {
+            return Ok(());
+        }
+        self.git(&["update-index", "-z", "--index-info"]).input_bytes(entries).text().map(drop)
     }
 
     /// An error if there is a repository with something that `head` does not name: a commit has only the name of its last commit.
@@ -214,6 +255,7 @@ pub(crate) fn unpack(
     {
         keep(&own)?;
     }
+    let no_attributes = &empty_tree(worktree)?;
     begins().map_err(io("note that the worktree is incomplete"))?;
     let name = format!("refs/heads/{branch}");
     // An agent may have made it another name of a branch that is not its own.
@@ -221,7 +263,7 @@ pub(crate) fn unpack(
     if directory.is_some() {
         Git::new(path, ["symbolic-ref", "HEAD", &name]).text()?;
         // Otherwise, files that the snapshot does not have would remain.
-        Git::new(path, ["add", "--all", "--", ":/"]).text()?;
+        Git::unconverted(path, no_attributes, &["add", "--all", "--", ":/"]).text()?;
     } else {
         remove(|| fs::remove_dir_all(path)).map_err(io("remove an incomplete worktree"))?;
         worktree::add(worktree, &[path.as_os_str(), OsStr::new(branch)])?;
@@ -229,7 +271,9 @@ pub(crate) fn unpack(
     if head != tip {
         Git::new(path, ["update-ref", "--no-deref", "HEAD", head]).text()?;
     }
-    Git::new(path, ["read-tree", "--reset", "-u", commit]).text()?;
+    let start = start(worktree, &[head, tip]);
+    Git::new(path, ["read-tree", "--reset", "-u", start]).text()?;
+    Git::unconverted(path, no_attributes, &["read-tree", "--reset", "-u", start, commit]).text()?;
     Git::new(path, ["reset", "--mixed", "--quiet", "--no-recurse-submodules"]).text()?;
     worktree::make_cwd(cwd)
 }

@@ -135,6 +135,14 @@ pub(super) fn add(worktree: &Worktree, place: &[&OsStr]) -> Result<(), WorktreeE
     Ok(())
 }
 
+/// Whether the repository has the commit from which the worktree is created.
+pub(crate) fn has_base(worktree: &Worktree) -> bool {
+    let commit = format!("{}^{{commit}}", worktree.base);
+    // Git would take a commit that begins with `-` for an option.
+    worktree.base.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && Git::new(Place::Of(&worktree.repository), ["cat-file", "-e", &commit]).text().is_ok()
+}
+
 /// Creates the directory in a worktree where its agent works.
 pub(super) fn make_cwd(cwd: &Path) -> Result<(), WorktreeError> {
     // Git does not store empty folders. A link that it does store may lead anywhere.

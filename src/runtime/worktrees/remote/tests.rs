@@ -9,6 +9,7 @@ use super::*;
 use crate::runtime::worktrees::testing::{self, commit, git};
 
 mod hostile;
+mod properties;
 
 /// A machine with a clone of a repository, and a worktree of it with a remote.
 struct Machine {
