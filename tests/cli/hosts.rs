@@ -125,6 +125,24 @@ fn a_host_whose_clock_is_years_off_starts_nothing() {
 }
 
 #[test]
+fn nothing_expires_on_a_host_whose_clock_is_off() {
+    let Some(hosts) = hosts() else { return };
+    share(&hosts);
+    let [one, other] = hosts;
+    one.file("root.md", "run agent-cli ask 'When?' --default never --expires 3d ++ wait --for 5d\nreply {results}\n");
+    let id = one.spawn_paused("root.md");
+    let wrong = off_by("+30d").into_iter().fold(one, |world, (name, value)| world.with(name, value));
+    for command in [&["resume", &id][..], &["resume", "--all"], &["questions"], &["ls"], &["gc"], &["fsck"]] {
+        wrong.run(command);
+    }
+    let open = other.run(&["questions", "--all-projects", "--json"]).succeeds().json();
+    assert_eq!(open.as_array().map(Vec::len), Some(1), "{open}");
+    assert!(open[0]["expired"].is_null() && open[0]["answer"].is_null(), "{open}");
+    other.answer("tomorrow");
+    assert_eq!(state(&other), "waiting");
+}
+
+#[test]
 fn an_agent_is_told_that_its_host_was_lost() {
     let Some(hosts) = hosts() else { return };
     share(&hosts);

@@ -125,6 +125,14 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_of_the_budget_of_a_chain_is_never_nothing() {
+        let of = |words: &[&str], chain_usd| within(&args(words), chain_usd).last(MAX_BUDGET).map(str::to_owned);
+        assert_eq!(of(&[], 1e-9).as_deref(), Some("0.000001"), "in the notation that Claude Code reads");
+        assert_eq!(of(&["--max-budget-usd=3"], 0.5).as_deref(), Some("0.5"));
+        assert_eq!(of(&["--max-budget-usd=3"], 3.5).as_deref(), Some("3"));
+    }
+
+    #[test]
     fn a_limit_is_named_as_it_was_given() {
         let both = args(&["--max-turns=5", "--max-budget-usd=2.20"]);
         assert_eq!(as_given("Reached maximum number of turns (3)", &both), "Reached maximum number of turns (5)");

@@ -117,7 +117,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     #[test]
-    fn another_machine_has_the_same_files(before in steps(), after in steps()) {
+    fn another_machine_has_the_same_files(before in steps(), after in steps(), more in steps()) {
         let machine = Machine::new();
         let mut pushed = Pushed::default();
         for (number, steps) in [(1, before), (2, after)] {
@@ -133,12 +133,18 @@ proptest! {
         machine.replace();
         machine.fetch(&pushed).unwrap();
         prop_assert_eq!(machine.git("rev-parse HEAD"), head);
-        let names = machine.names();
-        for name in names.iter().chain(files.keys()).filter(|name| !is_skipped(name)) {
-            prop_assert_eq!(&machine.file(name), files.get(name).unwrap_or(&None), "{}", name);
-        }
-        // It can be pushed again from there.
+        let compare = || {
+            for name in machine.names().iter().chain(files.keys()).filter(|name| !is_skipped(name)) {
+                prop_assert_eq!(&machine.file(name), files.get(name).unwrap_or(&None), "{}", name);
+            }
+            Ok(())
+        };
+        compare()?;
+        // It can be pushed again from there, and unpacked where other files are.
         let again = machine.push(pushed, 3);
         prop_assert!(again.is_current(), "{:?}", again);
+        more.iter().for_each(|step| machine.take(step));
+        machine.fetch(&again).unwrap();
+        compare()?;
     }
 }
