@@ -196,7 +196,10 @@ fn the_status_of_a_chain_follows_from_its_agents() {
     let only = |status: &str| world.run(&["ls", "--status", status]).stdout.lines().count();
     assert_eq!(["running", "waiting", "paused"].map(only), [2, 0, 0]);
     let none = world.run(&["ls", "--status", "paused"]);
-    assert_eq!(none.log, "no chain in this project is paused\n");
+    assert_eq!(
+        none.log,
+        "no chain in this project is paused\nhint: agent-cli ls --all lists all chains of this project\n"
+    );
     world.run(&["pause", &child, "--now"]).succeeds();
     spawn.ends().succeeds();
     assert_eq!(status_of_newest(&world), "paused");

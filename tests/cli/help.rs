@@ -1103,7 +1103,7 @@ fn every_command_explains_itself() {
               Only list chains whose own task is this file or has this text
 
           --since <WHEN>
-              Only list chains started since this time or this long ago (3d)
+              Only list chains started since this time (14:00, 2026-11-20) or this long ago (3d)
 
       -n, --limit <N>
               List at most this many [default: 100, with --json all]
@@ -1248,7 +1248,7 @@ fn every_command_explains_itself() {
               Include all agents below it, in chronological order
 
           --since <WHEN>
-              Only events since this time, or within this duration before now, such as 10m
+              Only events since this time (14:00, 2026-11-20) or this long ago (10m)
 
           --tail <N>
               Only the last N events, and with --follow what comes after them
@@ -1339,7 +1339,7 @@ fn every_command_explains_itself() {
               Also show what was asked in other projects
 
           --since <WHEN>
-              Show only what was asked since this time, or within this duration before now, such as 7d
+              Show only what was asked since this time (14:00, 2026-11-20) or this long ago (7d)
 
       -n, --limit <N>
               Show at most this many, the newest [default: 100, with --json all]
@@ -1378,8 +1378,8 @@ fn every_command_explains_itself() {
     Usage: agent-cli stats [OPTIONS]
 
     Options:
-          --since <DURATION>
-              Count attempts that began within this time
+          --since <WHEN>
+              Count attempts that began since this time (14:00, 2026-11-20) or this long ago
 
               [default: 30d]
 

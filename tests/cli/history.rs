@@ -109,9 +109,31 @@ fn other_projects_and_older_questions_are_left_out_unless_wanted() {
     assert_eq!((count(&[]), count(&["--all-projects"]), count(&["-p", "--since", "0s"])), (0, 2, 0));
     let said = world.command(["history"]).within(&elsewhere).run();
     assert!(
-        said.stderr.contains("no questions yet") && said.stderr.contains("2 questions of other projects"),
+        said.stderr.contains("no questions in this project yet")
+            && said.stderr.contains("2 questions of other projects"),
         "{said}"
     );
+}
+
+#[test]
+fn an_empty_list_says_whether_there_are_earlier_questions() {
+    let (world, root) = world();
+    insta::assert_snapshot!(world.run(&["history", "--since", "0s"]), @"
+    --- stderr
+    no questions in this time
+    hint: agent-cli history shows earlier ones
+    --- exit status: 0
+    ");
+    let of_chain = world.run(&["history", &root[..8], "--since", "0"]);
+    assert!(of_chain.stderr.ends_with(&format!("hint: agent-cli history {} shows earlier ones\n", &root[..8])));
+    let day = &world.run(&["history", "--json"]).json()[0]["asked"].as_str().expect("a time")[..10].to_owned();
+    let yesterday = day.parse::<jiff::civil::Date>().expect("a date").yesterday().expect("there was one").to_string();
+    for list in [&["history"][..], &["ls"], &["logs", &root], &["stats"]] {
+        let listed = world.run(&[list, &["--since", &yesterday, "--json"]].concat());
+        assert!(listed.succeeds().stdout.len() > "[]\n".len(), "{listed}");
+        let wrong = world.run(&[list, &["--since", "soon"]].concat());
+        assert!(wrong.exits_with(2).stderr.contains("give a duration such as 7d, a date such as"), "{wrong}");
+    }
 }
 
 #[test]

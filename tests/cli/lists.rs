@@ -155,7 +155,10 @@ fn chains_are_selected_by_their_words_and_named_by_their_tasks() {
     assert_eq!(tasks(&["--since", "1h"]), "\"docs.md\" \"deploy.md\"");
     assert_eq!(tasks(&["--search", "100%"]), "");
     let none = world.run(&["ls", "--search", "nothing"]);
-    assert!(none.stderr.contains("no chain matches"), "{none}");
+    let all = "hint: agent-cli ls --all lists all chains of this project\n";
+    assert!(none.stderr.contains("no chain in this project matches") && none.stderr.ends_with(all), "{none}");
+    let none = world.run(&["logs", "docs.md", "--since", "0s"]);
+    assert!(none.stderr.starts_with("no events in this time\nhint: agent-cli logs "), "{none}");
     assert_eq!(world.run(&["show", "deploy.md", "--reply"]).stdout, "deployed\n");
     world.run(&["spawn", "deploy.md"]).succeeds();
     let several = world.run(&["show", "deploy.md", "--reply"]);

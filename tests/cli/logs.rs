@@ -87,7 +87,7 @@ fn what_an_agent_said_and_did_is_printed_line_by_line() {
     assert_eq!(all, world.run(&["logs", &id, "--json"]).stdout);
     insta::assert_snapshot!(world.run(&["logs", &id, "--since", "yesterday"]), @r"
     --- stderr
-    error: invalid value 'yesterday' for '--since <WHEN>': give a duration such as 10m, or a time with its zone
+    error: invalid value 'yesterday' for '--since <WHEN>': give a duration such as 7d, a date such as 2026-11-20, or a time such as 14:00
 
     For more information, try '--help'.
     --- exit status: 2

@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
 
 use crate::app::App;
 use crate::app::asker::PersonsTask;
@@ -16,8 +16,8 @@ use crate::store::{Attempts, Counted, Counting};
 
 #[derive(Debug)]
 pub(crate) struct Input {
-    /// Count the attempts that began within this time.
-    pub(crate) within: SignedDuration,
+    /// Count the attempts that began since then.
+    pub(crate) since: Timestamp,
     /// The time zone for the days.
     pub(crate) zone: TimeZone,
     /// The name of the sum of running agents, whose model is not known yet. `None`: they are included in the sum of agents
@@ -27,14 +27,13 @@ pub(crate) struct Input {
 
 pub(crate) fn stats(app: &App<'_>, input: &Input) -> Result<StatsView, AppError> {
     app.asker.may(PersonsTask::SeeCosts)?;
-    let since = app.now.checked_sub(input.within).unwrap_or(Timestamp::MIN);
-    let counted = app.store.counted(Counting::Since(since))?;
+    let counted = app.store.counted(Counting::Since(input.since))?;
     let day = |it: &Counted| Some(it.began.to_zoned(input.zone.clone()).date().to_string());
     let dearest = |a: &Spent, b: &Spent| b.cost_usd.total_cmp(&a.cost_usd);
     // Claude Code reports the model at the end of an attempt.
     let running = |it: &Counted| input.running.filter(|_| it.runs).map(str::to_owned);
     Ok(StatsView {
-        since,
+        since: input.since,
         total: view(None, counted.iter().fold(Spent::default(), |sum, it| sum.plus(it.spent))),
         days: sums(&counted, day, |_, _| Ordering::Equal),
         models: sums(&counted, |it| it.model.clone().or_else(|| running(it)), dearest),
@@ -113,7 +112,8 @@ mod tests {
         let caller = store.start(store.root());
         let app = testing::app(&store);
         let within = |hours, running| {
-            let input = Input { within: SignedDuration::from_hours(hours), zone: TimeZone::UTC, running };
+            let since = app.now.checked_sub(jiff::SignedDuration::from_hours(hours)).unwrap();
+            let input = Input { since, zone: TimeZone::UTC, running };
             stats(&app, &input).unwrap()
         };
         let sums = within(1, None);
@@ -125,7 +125,7 @@ mod tests {
         let apart = within(1, Some("still running"));
         assert_eq!(named(&apart.models), [(None, 1, 0.25), (Some("still running"), 1, 0.0)], "the dearest first");
         assert_eq!(named(&within(-1, None).days), []);
-        let input = Input { within: SignedDuration::ZERO, zone: TimeZone::UTC, running: None };
+        let input = Input { since: Timestamp::MIN, zone: TimeZone::UTC, running: None };
         let refused = stats(&testing::app_of(&store, caller), &input).unwrap_err();
         assert_eq!(refused.to_string(), "agents cannot see what others cost");
     }

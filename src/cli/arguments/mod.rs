@@ -8,6 +8,7 @@ pub(crate) mod linger_option;
 pub(crate) mod pager_option;
 pub(crate) mod positions;
 pub(crate) mod several_ids;
+pub(crate) mod since;
 pub(crate) mod tasks;
 pub(crate) mod trailing_args;
 

@@ -19,6 +19,7 @@ use crate::cli::report::waits::{described, in_part};
 use crate::core::requests::question_form::{Form, QuestionOption};
 use crate::core::requests::request::RequestKind;
 use crate::core::text::extent;
+use crate::core::text::shell::shell_word;
 use crate::core::text::wrap::columns;
 use crate::local_zone::local_zone;
 use crate::runtime::requests::answer_files;
@@ -75,8 +76,15 @@ impl QuestionsCommand {
         };
         let Outcome { questions, elsewhere, has_more } = questions::questions(&app, &input)?;
         if let (Some(id), false) = (&self.id, self.json) {
+            if questions.is_empty() {
+                tell(if self.all { "no questions" } else { "no open questions" });
+            }
             let exit = in_full(&store, &questions)?;
             if questions.is_empty() {
+                let with_closed = Input { with_closed: true, ..input };
+                if !self.all && !questions::questions(&app, &with_closed)?.questions.is_empty() {
+                    hint(&format!("agent-cli questions {} --all shows the closed ones", shell_word(id)));
+                }
                 for blocker in questions::waits_of(&app, id)? {
                     tell(&format!("{} waits for {}", blocker.frame.short(), described(&blocker.what)));
                 }
@@ -90,7 +98,9 @@ impl QuestionsCommand {
             return Ok(ExitStatus::Ok);
         }
         if listed.is_empty() {
-            tell(if elsewhere == 0 { "no open questions" } else { "no open questions in this project" });
+            let open = if self.all { "" } else { "open " };
+            let place = if elsewhere == 0 { "" } else { " in this project" };
+            tell(&format!("no {open}questions{place}"));
         } else {
             print(&as_table(&listed, app.now))?;
         }
@@ -119,9 +129,6 @@ fn as_table(listed: &[QuestionView], now: Timestamp) -> String {
 
 /// Prints each question in full, with how to answer it.
 fn in_full(store: &Store, questions: &[Question]) -> Result<ExitStatus, CliError> {
-    if questions.is_empty() {
-        tell("no open questions");
-    }
     let all = questions.iter().map(|question| question_text::whole(store, question, output::width()));
     print_quoted(&all.collect::<Result<Vec<_>, _>>()?.join("\n"))?;
     if let Some(open) = questions.iter().find(|question| question.answer.is_none() && question.expired.is_none()) {

@@ -9,17 +9,18 @@ use crate::app::lists::whole_question::of_form;
 use crate::app::view::exchange::{CallStatus, ExchangeView, RecordKind, RecordView};
 use crate::app::view::question::AskedForView;
 use crate::cli::arguments::pager_option::PagerOption;
+use crate::cli::arguments::since::{Since, since};
 use crate::cli::arguments::{at_least_one, id_completion};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{fitted, one_line, past};
-use crate::cli::output::{self, ListCommand, print, print_json, tell};
-use crate::cli::view::logs;
+use crate::cli::output::{self, ListCommand, hint, print, print_json, tell};
 use crate::core::events::agent_event::AgentEventKind;
 use crate::core::requests::approval::{self, Before};
 use crate::core::steering::origin::{FromPage, Origin};
 use crate::core::text::escape::shortened;
+use crate::core::text::shell::shell_word;
 use crate::local_zone::local_zone;
 
 /// Show what agents asked, who answered what, and what followed
@@ -41,9 +42,9 @@ pub(crate) struct History {
     #[arg(short = 'p', long, conflicts_with = "id")]
     all_projects: bool,
 
-    /// Show only what was asked since this time, or within this duration before now, such as 7d
-    #[arg(long, value_name = "WHEN", value_parser = logs::since)]
-    since: Option<Timestamp>,
+    /// Show only what was asked since this time (14:00, 2026-11-20) or this long ago (7d)
+    #[arg(long, value_name = "WHEN", value_parser = since)]
+    since: Option<Since>,
 
     /// Show at most this many, the newest [default: 100, with --json all]
     #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one(), conflicts_with = "id")]
@@ -65,7 +66,7 @@ impl History {
         let input = Input {
             id: self.id.clone(),
             all_projects: self.all_projects,
-            since: self.since,
+            since: self.since.as_ref().map(|since| since.time),
             most: self.limit.or(if self.json { None } else { Some(MOST) }),
         };
         let Outcome { exchanges, is_one, elsewhere, has_more } = history::history(&app, &input)?;
@@ -75,7 +76,16 @@ impl History {
             return Ok(ExitStatus::Ok);
         }
         if exchanges.is_empty() {
-            tell("no questions yet");
+            match &self.since {
+                Some(_) => {
+                    tell("no questions in this time");
+                    let all = if self.all_projects { " --all-projects" } else { "" };
+                    let of = self.id.as_ref().map(|id| format!(" {}", shell_word(id)));
+                    hint(&format!("agent-cli history{all}{} shows earlier ones", of.unwrap_or_default()));
+                }
+                None if elsewhere > 0 => tell("no questions in this project yet"),
+                None => tell("no questions yet"),
+            }
         }
         let zone = local_zone();
         exchanges.iter().try_for_each(|exchange| print(&text(exchange, app.now, &zone, is_one)))?;
@@ -84,7 +94,7 @@ impl History {
     }
 
     fn tell_of_hidden(&self, elsewhere: u64, has_more: bool) {
-        let since = self.since.map(|since| format!("--since {since}"));
+        let since = self.since.as_ref().map(Since::option);
         let options = [(self.all_projects, "--all-projects"), (since.is_some(), since.as_deref().unwrap_or_default())];
         let command = ListCommand::new("history", "question", &options);
         command.tell_of_elsewhere(elsewhere);

@@ -11,6 +11,7 @@ use crate::app::lists::logs::{self, Input};
 use crate::app::lists::single_agent;
 use crate::cli::arguments::id_completion;
 use crate::cli::arguments::pager_option::PagerOption;
+use crate::cli::arguments::since::{Since, since};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -23,7 +24,6 @@ use crate::core::chain::tree::Tree;
 use crate::core::events::activity::is_stalled;
 use crate::core::events::agent_event::{AgentEvent, AgentEventKind};
 use crate::core::id::FrameId;
-use crate::core::text::time::{duration, moment};
 use crate::local_zone::local_zone;
 use crate::runtime::activity::chain_events::ChainEvents;
 use crate::runtime::activity::follower::Follower;
@@ -54,9 +54,9 @@ pub(crate) struct Logs {
     #[arg(long)]
     chain: bool,
 
-    /// Only events since this time, or within this duration before now, such as 10m
+    /// Only events since this time (14:00, 2026-11-20) or this long ago (10m)
     #[arg(long, value_name = "WHEN", value_parser = since)]
-    since: Option<Timestamp>,
+    since: Option<Since>,
 
     /// Only the last N events, and with --follow what comes after them
     #[arg(long, value_name = "N")]
@@ -86,7 +86,7 @@ impl Logs {
         let input = Input {
             id: self.id.clone(),
             with_descendants: self.chain,
-            since: self.since,
+            since: self.since.as_ref().map(|since| since.time),
             tail: self.tail,
             is_full: self.full,
             follows: self.follow,
@@ -106,8 +106,21 @@ impl Logs {
             follow(&store, top, later, &mut printer)?;
         } else if printer.printed == 0 && !self.json {
             let is_group = store.frame(top)?.is_some_and(|frame| frame.task.is_group());
-            let of_members = format!("a group has no events of its own: agent-cli logs {} --chain", top.short());
-            tell(if is_group { &of_members } else { "no events yet" });
+            let id = top.short();
+            match self.since {
+                _ if is_group && !self.chain => {
+                    tell(&format!("a group has no events of its own: agent-cli logs {id} --chain"));
+                }
+                Some(_) => {
+                    tell("no events in this time");
+                    hint(&format!(
+                        "agent-cli logs {id}{} shows earlier ones",
+                        if self.chain { " --chain" } else { "" }
+                    ));
+                }
+                None if self.tail == Some(0) => {}
+                None => tell("no events yet"),
+            }
         }
         if context.caller.is_none()
             && let Some(reply) = single_agent::reply_of(&store, top)?.filter(|reply| printer.lacks(reply))
@@ -186,7 +199,16 @@ impl Printer {
         let lines = EventLines { full: logs.full, width: output::width(), zone: local_zone(), names };
         let (last, stalled) = (HashMap::new(), HashSet::new());
         let day = lines.day(Timestamp::now());
-        Self { lines, json: logs.json, since: logs.since, printed: 0, last, stalled, day, said: None }
+        Self {
+            lines,
+            json: logs.json,
+            since: logs.since.as_ref().map(|since| since.time),
+            printed: 0,
+            last,
+            stalled,
+            day,
+            said: None,
+        }
     }
 
     /// Records the names of the agents in a chain.
@@ -241,9 +263,4 @@ impl Printer {
         }
         Ok(!output::was_unread())
     }
-}
-
-pub(crate) fn since(text: &str) -> Result<Timestamp, String> {
-    let ago = duration(text).map(|ago| Timestamp::now().checked_sub(ago).unwrap_or(Timestamp::MIN));
-    ago.or_else(|_| moment(text)).map_err(|_| "give a duration such as 10m, or a time with its zone".to_owned())
 }

@@ -10,6 +10,7 @@ use jiff::tz::TimeZone;
 use crate::app::lists::chains::{self, Input, Omitted, Outcome};
 use crate::app::view::chain::{ChainState, ChainView};
 use crate::cli::arguments::at_least_one;
+use crate::cli::arguments::since::{Since, since};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -18,7 +19,6 @@ use crate::cli::output::{self, ListCommand, Tone, TonedLine, hint, print_json, p
 use crate::cli::report::costs;
 use crate::cli::report::status_report;
 use crate::cli::report::waits::with_times;
-use crate::cli::view::logs::since;
 use crate::core::chain::waiting_on::shown_state::{Actor, ShownState};
 use crate::core::text::shell::quoted;
 use crate::local_zone::local_zone;
@@ -78,9 +78,9 @@ pub(crate) struct Ls {
     #[arg(long, value_name = "FILE")]
     task: Option<String>,
 
-    /// Only list chains started since this time or this long ago (3d)
+    /// Only list chains started since this time (14:00, 2026-11-20) or this long ago (3d)
     #[arg(long, value_name = "WHEN", value_parser = since)]
-    since: Option<Timestamp>,
+    since: Option<Since>,
 
     /// List at most this many [default: 100, with --json all]
     #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one())]
@@ -106,7 +106,7 @@ impl Ls {
             filter: ChainFilter {
                 text: self.search.clone(),
                 task: self.task.as_deref().map(title_of),
-                since: self.since,
+                since: self.since.as_ref().map(|since| since.time),
             },
             by_state: !self.json,
             matching: None,
@@ -115,23 +115,26 @@ impl Ls {
         };
         let app = context.app(&store);
         let Outcome { chains, omitted } = chains::chains(&app, &input)?;
+        let is_agents = context.caller.is_some();
         if self.json {
             print_json(&chains)?;
-            report(omitted, &self.command(), chains.is_empty(), &[]);
-            return Ok(ExitStatus::Ok);
-        }
-        if omitted.is_empty || chains.is_empty() && context.caller.is_some() {
+        } else if omitted.is_empty && !(is_agents && self.selects()) && chains.is_empty() {
             tell("no chains yet");
             hint("agent-cli spawn FILE starts one");
             return Ok(ExitStatus::Ok);
-        }
-        if !chains.is_empty() {
+        } else if !chains.is_empty() {
             print_toned(&self.table(&chains, &app.directory, app.now))?;
             chains.iter().for_each(warn_of_budget);
         }
-        report(omitted, &self.command(), chains.is_empty() && !self.selects_by_text(), &self.status);
-        if chains.is_empty() && self.selects_by_text() {
-            tell("no chain matches");
+        if chains.is_empty() {
+            self.tell_of_none(&omitted);
+        }
+        report(omitted, &self.command());
+        if chains.is_empty() && self.selects() && !self.json {
+            hint(match self.all_projects {
+                true => "agent-cli ls --all --all-projects lists all chains",
+                false => "agent-cli ls --all lists all chains of this project",
+            });
         }
         Ok(ExitStatus::Ok)
     }
@@ -141,7 +144,7 @@ impl Ls {
         let status = self.status.iter().map(|status| format!("--status {}", status.name()));
         let named =
             |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("--{name} {}", quoted(value)));
-        let since = self.since.map(|since| format!("--since {since}"));
+        let since = self.since.as_ref().map(Since::option);
         let given: Vec<_> =
             status.chain(named("search", &self.search)).chain(named("task", &self.task)).chain(since).collect();
         let options =
@@ -149,8 +152,25 @@ impl Ls {
         ListCommand::new("ls", "chain", &options)
     }
 
+    /// Whether options select some of the chains.
+    fn selects(&self) -> bool {
+        !self.status.is_empty() || self.selects_by_text()
+    }
+
     fn selects_by_text(&self) -> bool {
         self.search.is_some() || self.task.is_some() || self.since.is_some()
+    }
+
+    /// Says that no chain is listed, and why.
+    fn tell_of_none(&self, omitted: &Omitted) {
+        let place = if self.all_projects { "" } else { " in this project" };
+        let names: Vec<_> = self.status.iter().map(|state| state.name()).collect();
+        match () {
+            () if self.selects_by_text() => tell(&format!("no chain{place} matches")),
+            () if !names.is_empty() => tell(&format!("no chain{place} is {}", names.join(" or "))),
+            () if omitted.elsewhere + omitted.done > 0 => tell(&format!("no open chains{place}")),
+            () => {}
+        }
     }
 
     /// Formats the table. A narrow terminal gets only the columns that identify a chain and its purpose. The reason is on the
@@ -246,17 +266,11 @@ fn warn_of_budget(chain: &ChainView) {
     }
 }
 
-/// Reports chains that are not listed. `shows_nothing`: no chain in these states was listed.
-fn report(omitted: Omitted, command: &ListCommand, shows_nothing: bool, states: &[ChainState]) {
+/// Reports chains that are not listed.
+fn report(omitted: Omitted, command: &ListCommand) {
     let chains = |count: u64| if count == 1 { "1 chain".to_owned() } else { format!("{count} chains") };
     let is = |count: u64| if count == 1 { "is" } else { "are" };
     let Omitted { elsewhere, done, more, .. } = omitted;
-    if shows_nothing && !states.is_empty() {
-        let names: Vec<_> = states.iter().map(|state| state.name()).collect();
-        tell(&format!("no chain in this project is {}", names.join(" or ")));
-    } else if shows_nothing && elsewhere + done > 0 {
-        tell("no open chains in this project");
-    }
     command.tell_of_elsewhere(elsewhere);
     if done > 0 {
         tell(&format!("{} that {} done: {}", chains(done), is(done), command.with("--all")));

@@ -1,17 +1,16 @@
 //! `agent-cli stats`: shows what agents cost, by day, model and instruction file.
 
 use clap::Args;
-use jiff::SignedDuration;
 
 use crate::app::lists::stats::{self, Input};
 use crate::app::view::cost::{StatsView, SumView};
+use crate::cli::arguments::since::{Since, since};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::table;
 use crate::cli::output::{self, hint, print, print_json, tell};
 use crate::cli::report::costs;
-use crate::core::text::time::duration;
 use crate::local_zone::local_zone;
 
 /// Show what agents cost, by day, model and instruction file
@@ -23,9 +22,9 @@ use crate::local_zone::local_zone;
 #[command(after_help = "Example:
   agent-cli stats --since 7d --json | jq .total.cost_usd")]
 pub(crate) struct Stats {
-    /// Count attempts that began within this time
-    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = duration)]
-    since: SignedDuration,
+    /// Count attempts that began since this time (14:00, 2026-11-20) or this long ago
+    #[arg(long, value_name = "WHEN", default_value = "30d", value_parser = since)]
+    since: Since,
 
     /// Print a JSON object: since, total, days, models, instructions
     #[arg(long)]
@@ -35,7 +34,7 @@ pub(crate) struct Stats {
 impl Stats {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let running = if self.json { None } else { Some("(still running)") };
-        let input = Input { within: self.since, zone: local_zone(), running };
+        let input = Input { since: self.since.time, zone: local_zone(), running };
         let StatsView { since, total, days, models, instructions } =
             stats::stats(&context.app(&context.store()?), &input)?;
         if self.json {

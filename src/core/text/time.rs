@@ -1,5 +1,6 @@
 //! Times and durations, as people read and write them.
 
+use jiff::civil;
 use jiff::fmt::temporal::Pieces;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp, Zoned};
@@ -104,9 +105,54 @@ pub(crate) fn moment(text: &str) -> Result<Timestamp, String> {
     }
 }
 
+/// Parses a time in the past: a duration before `now`, a date, a time of day, or a date with a time. If it has no zone, it is on
+/// the clocks of `zone`.
+pub(crate) fn past_time(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp, String> {
+    if let Ok(ago) = duration(text) {
+        return Ok(now.checked_sub(ago).unwrap_or(Timestamp::MIN));
+    }
+    let on_clocks = |at: civil::DateTime| at.to_zoned(zone.clone()).map(|at| at.timestamp()).ok();
+    let of_day = |time: civil::Time| {
+        let today = now.to_zoned(zone.clone()).date();
+        let at = on_clocks(today.to_datetime(time))?;
+        if at <= now { Some(at) } else { on_clocks(today.yesterday().ok()?.to_datetime(time)) }
+    };
+    let found = match (Pieces::parse(text), text.parse::<civil::Time>()) {
+        (Ok(pieces), _) if pieces.offset().is_none() && pieces.time_zone_annotation().is_none() => {
+            on_clocks(pieces.date().to_datetime(pieces.time().unwrap_or_default()))
+        }
+        (Err(_), Ok(time)) => of_day(time),
+        _ => moment(text).ok(),
+    };
+    found.ok_or_else(|| "give a duration such as 7d, a date such as 2026-11-20, or a time such as 14:00".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_in_the_past_is_a_duration_a_date_or_a_time() {
+        let (berlin, now) = (TimeZone::get("Europe/Berlin").unwrap(), moment("2026-11-27T09:00:00Z").unwrap());
+        let past = |text: &str| past_time(text, now, &berlin).map(|at| at.to_string());
+        for (text, expected) in [
+            ("90m", "2026-11-27T07:30:00Z"),
+            ("0", "2026-11-27T09:00:00Z"),
+            ("2026-11-20", "2026-11-19T23:00:00Z"),
+            ("09:30", "2026-11-27T08:30:00Z"),
+            ("14:00", "2026-11-26T13:00:00Z"),
+            ("2026-11-20T14:00", "2026-11-20T13:00:00Z"),
+            ("2026-11-20 14:00:30", "2026-11-20T13:00:30Z"),
+            ("2026-11-20T14:00:00Z", "2026-11-20T14:00:00Z"),
+            ("2026-11-20T14:00+05:00", "2026-11-20T09:00:00Z"),
+            ("2026-11-20T14:00[Asia/Tokyo]", "2026-11-20T05:00:00Z"),
+        ] {
+            assert_eq!(past(text).as_deref(), Ok(expected), "{text}");
+        }
+        for bad in ["yesterday", "2026-13-01", "25:00", "-3d", "", "2026-11-20[Asia/Tokyo]"] {
+            assert!(past(bad).unwrap_err().starts_with("give a duration"), "{bad}");
+        }
+    }
 
     #[test]
     fn what_is_to_come_has_up_to_two_units() {

@@ -1,6 +1,6 @@
 //! Shows the costs of chains, by day, model and file.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
 use crate::app::App;
@@ -19,8 +19,8 @@ const WIDTH: f64 = 600.0;
 pub(super) fn view(app: &App<'_>, target: &Target) -> Result<LiveView, AppError> {
     let days = i64::try_from(target.number("days").clamp(0, 3650)).unwrap_or(30);
     let days = if days == 0 { 30 } else { days };
-    let within = SignedDuration::from_hours(days * 24);
-    let found = stats::stats(app, &Input { within, zone: local_zone(), running: Some("still running") })?;
+    let since = app.now.checked_sub(SignedDuration::from_hours(days * 24)).unwrap_or(Timestamp::MIN);
+    let found = stats::stats(app, &Input { since, zone: local_zone(), running: Some("still running") })?;
     let links = html! {
         nav.pages aria-label="Time" {
             @for wanted in [7, 30, 365] {
