@@ -112,9 +112,10 @@ commands! {
         "resume" => Resume(chain::resume::Resume),
         "watch" => Watch(dashboard::watch::Watch),
         "work" => Work(chain::unattended::work::Work),
-        "stop" | "kill" => Stop(chain::stop::StopCommand),
-        "pause" => Pause(chain::stop::PauseCommand),
-        "tell" => Tell(chain::tell::Tell),
+        "stop" | "kill" => Stop(chain::steering::stop::StopCommand),
+        "pause" => Pause(chain::steering::stop::PauseCommand),
+        "tell" => Tell(chain::steering::tell::Tell),
+        "name" => Name(chain::steering::name::Name),
     }
     "Answer" {
         "inbox" => Inbox(chain::answering::inbox::Inbox),

@@ -82,7 +82,8 @@ fn run(
             remove::remove(app, remove::Input { root, ignored: false })?;
         }
         ["chain", id, "name"] => {
-            rename::rename(app, &whole(id)?, new_chain::name(&fields.text("name").unwrap_or_default())?)?;
+            let name = new_chain::name(&fields.text("name").unwrap_or_default())?;
+            rename::rename(app, &whole(id)?, Some(name))?;
         }
         ["agent", id, "stop"] => drop(stop::stop(app, stop::Input::new(whole(id)?, StopKind::Stop))?),
         ["agent", id, "pause"] => drop(stop::stop(app, stop::Input::new(whole(id)?, StopKind::Pause))?),

@@ -1,5 +1,7 @@
 //! Which chains `ls` lists, and how people name them.
 
+use serde_json::{Value, json};
+
 use crate::gate::wait_until;
 use crate::world::{World, files_below};
 
@@ -244,4 +246,30 @@ fn what_is_listed_without_an_id_is_of_this_project() {
     let waiting = world.run(&["ls", "-p", "-n", "1", "--status", "waiting"]);
     assert_eq!(waiting.log, "1 chain more: agent-cli ls --all-projects --status waiting --limit N\n");
     assert_eq!(world.run(&["ls", "-p", "-n", "1"]).log, "1 chain more: agent-cli ls --all-projects --limit N\n");
+}
+
+#[test]
+fn a_person_gives_a_chain_another_name_or_none() {
+    let (world, id) = world();
+    insta::assert_snapshot!(world.run(&["name", "birthday", "party"]), @"
+    [ID1:8] is named party
+    --- exit status: 0
+    ");
+    assert_eq!(world.run(&["name", &id[..8], "feast", "--json"]).json(), json!({"chain": id, "name": "feast"}));
+    let other = world.run(&["spawn", "asks.md", "--name", "party"]).started();
+    insta::assert_snapshot!(world.run(&["name", &other, "feast"]).exits_with(2), @"
+    --- stderr
+    error: the chain [ID1:8] is already named feast
+    hint: give another name; agent-cli resume [ID1:8] continues that chain
+    --- exit status: 2
+    ");
+    world.run(&["name", "feast", "--clear"]).prints(&format!("{} has no name", &id[..8]));
+    assert_eq!(world.run(&["name", "party", "--clear", "--json"]).json()["name"], Value::Null);
+    world.run(&["show", "party"]).exits_with(3);
+    for wrong in [&["name", &id][..], &["name", &id, "x", "--clear"], &["name", &id, "last"]] {
+        world.run(wrong).exits_with(2);
+    }
+    world.file("names.md", format!("run agent-cli name {id} mine 2>&1; true\nreply {{result}}\n"));
+    let refused = world.run(&["spawn", "names.md"]).stdout;
+    assert!(refused.contains("agents cannot name chains"), "{refused}");
 }

@@ -26,7 +26,7 @@ fn every_command_explains_itself() {
       watch, work     Continue chains as soon as they can continue, until you stop it
       stop, kill      Stop an agent, or a whole chain
       pause           Pause an agent, or a whole chain
-      tell            Send a message to a running or waiting agent
+      tell, name      Send a message to a running or waiting agent, or give a chain another name
 
     Answer:
       inbox           Answer open questions, approvals and plans one after the other
@@ -1028,6 +1028,48 @@ fn every_command_explains_itself() {
       agent-cli tell 4f2c1a90 "Use the test server."
       agent-cli tell 4f2c1a90 < remarks.md
     "#);
+    insta::assert_snapshot!(help(&["name"]), @"
+    Give a chain another name
+
+    A name can be used instead of the chain's id, and `ls` shows it. Only one chain that is ready,
+    running or waiting can have it. It has at most 40 letters, digits, `-`, `_` and `.`, and begins with
+    a letter. `spawn --name` names a new chain.
+
+    Usage: agent-cli name [OPTIONS] <CHAIN> [NAME]
+
+    Arguments:
+      <CHAIN>
+              Id of a chain, or of one of its agents or questions, its name, or `last`
+
+      [NAME]
+              The new name
+
+    Options:
+          --clear
+              Remove the name
+
+          --json
+              Print a JSON object
+
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours [default: auto]
+
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      agent-cli name 4f2c1a90 nightly
+      agent-cli name last nightly
+      agent-cli name nightly --clear
+    ");
     insta::assert_snapshot!(help(&["inbox"]), @"
     Answer open questions, approvals and plans one after the other
 

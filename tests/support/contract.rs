@@ -79,6 +79,7 @@ fn schema(arguments: &[&str], printed: &Value) -> &'static str {
         "import" => "import",
         "ls" => "ls",
         "move" => "move",
+        "name" => "name",
         "notifications" => "notifications",
         "questions" => "questions",
         "init" | "uninit" => "init",

@@ -1,18 +1,19 @@
-//! Renames a chain.
+//! Gives a chain another name, or none.
 
 use crate::app::App;
-use crate::app::error::{AppError, Refusal};
+use crate::app::asker::PersonsTask;
+use crate::app::error::AppError;
 use crate::app::lookup;
-use crate::core::id::{ChainName, FrameId};
+use crate::app::view::outcome::NamedView;
+use crate::core::id::ChainName;
 use crate::store::ChainChange;
 
-pub(crate) fn rename(app: &App<'_>, id: &str, name: ChainName) -> Result<FrameId, AppError> {
-    if app.asker.agent.is_some() {
-        return Err(Refusal::new("agents cannot name chains").hint("leave it to a person").into());
-    }
-    let root = app.store.chain_of(lookup::frame_named(app, id)?)?.root;
-    app.store.change_chain(root, ChainChange { name: Some(name), ..ChainChange::default() })?;
-    Ok(root)
+/// `name`: `None` removes the chain's name.
+pub(crate) fn rename(app: &App<'_>, id: &str, name: Option<ChainName>) -> Result<NamedView, AppError> {
+    app.asker.may(PersonsTask::Name)?;
+    let chain = app.store.chain_of(lookup::frame_named(app, id)?)?.root;
+    app.store.change_chain(chain, ChainChange { name: Some(name.clone()), ..ChainChange::default() })?;
+    Ok(NamedView { chain, name: name.map(String::from) })
 }
 
 #[cfg(test)]
@@ -27,11 +28,14 @@ mod tests {
         let (_temp, store) = store::testing::store();
         let app = testing::app(&store);
         let (first, second) = (store.root(), store.root());
-        let name = || "door".parse::<ChainName>().unwrap();
-        assert_eq!(rename(&app, &first.to_string(), name()).unwrap(), first);
+        let name = || Some("door".parse::<ChainName>().unwrap());
+        assert_eq!(rename(&app, &first.to_string(), name()).unwrap().chain, first);
         assert_eq!(store.chain_of(first).unwrap().name.as_deref(), Some("door"));
         let taken = rename(&app, &second.to_string(), name()).unwrap_err();
         assert!(matches!(taken, AppError::Store(StoreError::NameTaken { .. })), "{taken}");
+        assert_eq!(rename(&app, "door", None).unwrap().name, None);
+        assert_eq!(store.chain_of(first).unwrap().name, None);
+        rename(&app, &second.to_string(), name()).unwrap();
         let caller = store.start(first);
         let refused = rename(&testing::app_of(&store, caller), &first.to_string(), name()).unwrap_err();
         assert_eq!(refused.to_string(), "agents cannot name chains");

@@ -16,8 +16,8 @@ use crate::app::view::exchange::ExchangeView;
 use crate::app::view::outcome::access::AccessView;
 use crate::app::view::outcome::host::{HostChangeView, HostView};
 use crate::app::view::outcome::{
-    AnsweredView, ErrorView, FsckView, GcView, ImportView, MoveView, NotificationTestView, NotificationView, RmView,
-    SetupView, StoppedView, ToldView,
+    AnsweredView, ErrorView, FsckView, GcView, ImportView, MoveView, NamedView, NotificationTestView, NotificationView,
+    RmView, SetupView, StoppedView, ToldView,
 };
 use crate::app::view::question::QuestionView;
 use crate::app::view::settings::{ConfigView, SettingView};
@@ -58,6 +58,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("answer", schema::<AnsweredView>("answer --json")),
         ("stop", schema::<StoppedView>("stop and pause with --json")),
         ("tell", schema::<ToldView>("tell --json")),
+        ("name", schema::<NamedView>("name --json")),
         ("init", schema::<SetupView<'_>>("init and uninit with --json")),
         ("rm", schema::<RmView<'_>>("rm --json")),
         ("gc", schema::<GcView<'_>>("gc --json")),

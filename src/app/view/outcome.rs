@@ -97,6 +97,15 @@ pub(crate) struct ToldView {
     pub(crate) arrives: Arrival,
 }
 
+/// The name that `name` has given a chain.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct NamedView {
+    pub(crate) chain: FrameId,
+    /// Null: the chain has no name.
+    pub(crate) name: Option<String>,
+}
+
 /// When an agent reads a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -18,7 +18,7 @@ pub(crate) struct Group {
 pub(crate) const WIDEST: usize = 100;
 
 /// Other names that people use for a command, and that are too different to be typing errors.
-const OTHER_WORDS: [(&str, &str); 7] = [
+const OTHER_WORDS: [(&str, &str); 8] = [
     ("run", "spawn"),
     ("start", "spawn"),
     ("exec", "spawn"),
@@ -26,11 +26,13 @@ const OTHER_WORDS: [(&str, &str); 7] = [
     ("cancel", "stop"),
     ("remove", "rm"),
     ("delete", "rm"),
+    ("rename", "name"),
 ];
 
 /// Commands that share a line of the list, with that line's text. Otherwise the list would not fit on a page.
-const SHARED: [(&str, &str, &str); 6] = [
+const SHARED: [(&str, &str, &str); 7] = [
     ("watch", "work", "Continue chains as soon as they can continue, until you stop it"),
+    ("tell", "name", "Send a message to a running or waiting agent, or give a chain another name"),
     ("stats", "metrics", "Show what agents cost, by day, model and file, or print numbers for Prometheus"),
     ("hosts", "access", "Manage the hosts that share a PostgreSQL server, and what its users may do"),
     ("init", "uninit", "Tell the agents of this project how to start others, or remove that"),

@@ -8,7 +8,6 @@ pub(crate) mod request_from_agent;
 pub(crate) mod resume;
 pub(crate) mod rm;
 pub(crate) mod spawn;
-pub(crate) mod stop;
-pub(crate) mod tell;
+pub(crate) mod steering;
 pub(crate) mod unattended;
 pub(crate) mod wait;

@@ -17,7 +17,7 @@ use crate::cli::arguments::limit_options::LimitOptions;
 use crate::cli::arguments::linger_option::LingerOption;
 use crate::cli::arguments::trailing_args::ForClaude;
 use crate::cli::chain::answering::there_and_then;
-use crate::cli::chain::tell::typed_text;
+use crate::cli::chain::steering::tell::typed_text;
 use crate::cli::chain::unattended::resume_all::ResumeAll;
 use crate::cli::chain::{drive, request_from_agent};
 use crate::cli::context::Context;

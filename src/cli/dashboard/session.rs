@@ -16,7 +16,7 @@ use crate::app::chains::{in_background, resume, stop, unattended};
 use crate::app::lists::board::{self, Input};
 use crate::claude::invocation::STATE_DIR;
 use crate::cli::chain::answering::inbox;
-use crate::cli::chain::stop::line;
+use crate::cli::chain::steering::stop::line;
 use crate::cli::context::Context;
 use crate::cli::dashboard::draw::draw;
 use crate::cli::dashboard::events::{self, Event, Events};

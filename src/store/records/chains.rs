@@ -106,8 +106,8 @@ pub struct ChainChange {
     pub instruction: Option<Instruction>,
     /// Whether the named frame starts afresh.
     pub afresh: bool,
-    /// A new name, which no other unfinished chain may have.
-    pub name: Option<ChainName>,
+    /// A new name, which no other unfinished chain may have. `Some(None)` removes its name.
+    pub name: Option<Option<ChainName>>,
 }
 
 /// A new instruction for a finished agent.

@@ -23,7 +23,7 @@ pub(crate) fn change_chain(connection: &Connection, frame: FrameId, change: Chai
         limit_checks::change(connection, root, change.limits)?;
     }
     if let Some(name) = change.name {
-        chains::give(connection, root, &name)?;
+        chains::give(connection, root, name.as_ref())?;
     }
     let changed = change.launch.map_or(Ok(0), |repair| change_launch(connection, root, &repair))?;
     if let Some(Instruction { text, sender }) = change.instruction {

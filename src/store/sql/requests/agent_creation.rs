@@ -92,7 +92,7 @@ fn create_chain(connection: &Connection, now: At, top: FrameId, new: NewChain<'_
     chains::insert(connection, top, limits)?;
     new.on().map_or(Ok(()), |labels| chains::offer(connection, top, labels))?;
     new.insert(connection, now, top, None)?;
-    new.name().map_or(Ok(()), |name| chains::give(connection, top, name))
+    new.name().map_or(Ok(()), |name| chains::give(connection, top, Some(name)))
 }
 
 fn create_below(

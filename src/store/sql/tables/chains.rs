@@ -201,12 +201,15 @@ const GOES_ON: &str = "SELECT f.id FROM chains AS c CROSS JOIN frames AS f ON f.
      WHERE c.name = ?1 AND c.root <> ?2 AND (f.status IN ('ready', 'running', 'waiting')
        OR EXISTS (SELECT 1 FROM frames AS member WHERE member.root = c.root AND member.status = 'running')) LIMIT 1";
 
-/// Names a chain.
-pub(crate) fn give(connection: &Connection, root: FrameId, name: &ChainName) -> TxResult<()> {
-    if let Some(by) = taken(connection, root, name.as_str())? {
-        return Err(StoreError::NameTaken { name: name.as_str().to_owned(), by }.into());
+/// Names a chain, or removes its name.
+pub(crate) fn give(connection: &Connection, root: FrameId, name: Option<&ChainName>) -> TxResult<()> {
+    let name = name.map(ChainName::as_str);
+    if let Some(name) = name
+        && let Some(by) = taken(connection, root, name)?
+    {
+        return Err(StoreError::NameTaken { name: name.to_owned(), by }.into());
     }
-    set(connection, root, Some(name.as_str()))
+    set(connection, root, name)
 }
 
 /// Removes the name of a chain that continues again, if another unfinished chain has it now, and records that in its log.

@@ -55,7 +55,7 @@ impl Tell {
 }
 
 /// Reads a text from the command line, or else from standard input.
-pub(super) fn typed_text(text: Option<String>) -> DeferredText {
+pub(in crate::cli::chain) fn typed_text(text: Option<String>) -> DeferredText {
     Box::new(|| match text.filter(|text| text != "-") {
         Some(text) => Ok(text),
         None => {
