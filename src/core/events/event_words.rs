@@ -73,7 +73,7 @@ fn requested(kind: &str, summary: &str, child: Option<FrameId>, form: Option<Spa
         ("ask", _) => format!("asks: {summary}"),
         ("permission", _) => format!("needs an approval: {summary}"),
         ("wait", _) => format!("waits for {summary}"),
-        ("plan", _) => "needs an approval of its plan".to_owned(),
+        ("plan", _) => format!("needs an approval of its plan: {summary}"),
         (kind, _) => format!("{kind}: {summary}"),
     }
 }

@@ -105,7 +105,7 @@ fn requested(id: RequestId, kind: &RequestKind) -> AgentEventKind {
         RequestKind::Spawn { child, task, .. } => ("spawn", task.clone(), Some(*child)),
         RequestKind::Ask(form) => ("ask", form.question.clone(), None),
         RequestKind::Permission { tool, input, .. } => ("permission", call_line(tool, input, None), None),
-        RequestKind::Plan(_) => ("plan", "an approval of its plan".to_owned(), None),
+        RequestKind::Plan(plan) => ("plan", plan.summary().to_owned(), None),
         RequestKind::Wait(external) => ("wait", awaited(external), None),
     };
     AgentEventKind::Request { id, kind: word.to_owned(), summary: shortened(&summary), child, form }
