@@ -224,7 +224,10 @@ fn instruction(app: &App<'_>, id: FrameId, prompt: DeferredText) -> Result<Instr
         let refusal = Refusal::new(format!("{} is still {}", id.short(), frame.state.name()));
         return Err(refusal.hint(format!("agent-cli tell {} TEXT sends it a message", id.short())).into());
     }
-    Ok(Instruction { text: tell::read(prompt)?, sender: tell::sender(app) })
+    Ok(Instruction {
+        text: tell::read(prompt, &format!("agent-cli resume {} --prompt", id.short()))?,
+        sender: tell::sender(app),
+    })
 }
 
 impl LookedUp {

@@ -59,7 +59,7 @@ pub(crate) fn stop(app: &App<'_>, input: Input) -> Result<Outcome, AppError> {
     let reason = reason.filter(|reason| !reason.trim().is_empty());
     if reason.as_ref().is_some_and(|reason| reason.len() > LONGEST_REASON) {
         let refusal = Refusal::new(format!("a reason may have {LONGEST_REASON} bytes"));
-        return Err(refusal.hint("agent-cli tell ID TEXT is for longer texts").into());
+        return Err(refusal.hint(format!("agent-cli tell {} TEXT is for longer texts", id.short())).into());
     }
     let wanted = Stop { how: kind, now, by, reason, of: id, report: None };
     if let (Some(Stopping { tell, .. }), false, FrameState::Running { .. }) = (&waits, now, &agent.state) {

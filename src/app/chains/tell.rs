@@ -38,7 +38,7 @@ pub(crate) fn tell(app: &App<'_>, input: Input) -> Result<Outcome, AppError> {
     if agent.state.is_over() {
         return Err(StoreError::IsOver(agent.id).into());
     }
-    let text = read(input.text)?;
+    let text = read(input.text, &format!("agent-cli tell {}", agent.id.short()))?;
     let (message, arrives) = tell::tell(app.store, &agent, &text, &sender(app))?;
     Ok(Outcome { message, agent: agent.id, arrives })
 }
@@ -59,12 +59,13 @@ pub(crate) fn sender(app: &App<'_>) -> MessageSender {
     MessageSender { by, origin: app.asker.origin.clone() }
 }
 
-/// Reads the text, and checks whether it can be given to an agent.
-pub(crate) fn read(text: DeferredText) -> Result<String, AppError> {
+/// Reads the text, and checks whether it can be given to an agent. `command` takes the text as its last argument.
+pub(crate) fn read(text: DeferredText, command: &str) -> Result<String, AppError> {
     let text = text()?;
     match text.len() {
         _ if text.trim().is_empty() => {
-            Err(Refusal::new("the text is empty").hint("agent-cli tell ID TEXT, or the text on standard input").into())
+            let hint = format!("{command} TEXT; - reads the text from standard input");
+            Err(Refusal::new("the text is empty").hint(hint).into())
         }
         length if length > LARGEST => {
             let refusal = Refusal::new(format!("the text has {length} bytes, where 1 MiB is allowed"));

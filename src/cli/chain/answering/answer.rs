@@ -22,7 +22,7 @@ use crate::cli::report::question_text;
 use crate::cli::report::status_report::OutputOptions;
 use crate::core::id::RequestId;
 use crate::core::requests::request::RequestKind;
-use crate::core::text::shell::quoted;
+use crate::core::text::shell::{quoted, shell_word};
 use crate::store::Question;
 
 /// Answer a question, or allow or deny a tool call or a plan
@@ -138,10 +138,13 @@ impl Answer {
         for_people(context, &context.store()?)?;
         let has_options = self.text.is_some() || self.mode.is_some() || self.json || self.id.is_none() && self.replace;
         if has_options || !confirm::is_at_a_terminal() {
-            let what = if self.id.is_some() { "no answer was given" } else { "no question was named" };
+            let (what, id) = match &self.id {
+                Some(id) => ("no answer was given", shell_word(id)),
+                None => ("no question was named", "ID".to_owned()),
+            };
             return Err(CliError::usage(what)
                 .hint("agent-cli questions lists the open questions")
-                .hint("agent-cli answer ID ANSWER answers one"));
+                .hint(format!("agent-cli answer {id} ANSWER answers one")));
         }
         Inbox::of(self.id, self.resume, self.replace).run(context)
     }
