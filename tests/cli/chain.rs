@@ -24,6 +24,37 @@ fn a_chain_pauses_at_a_question_and_carries_on_with_the_answer() {
 }
 
 #[test]
+fn whoever_looks_at_a_chain_or_continues_its_last_agent_is_told_how_it_continues() {
+    let world = birthday_chain();
+    let id = world.spawn_paused("ins1.md");
+    let last = world.session(3);
+    let shown = world.run(&["show", &id, "--json"]).json();
+    assert_eq!(shown["waiting_on"], serde_json::json!([]));
+    let below = &shown["waiting_below"];
+    assert_eq!((&below[0]["agent"], &below[0]["question"]), (&last.clone().into(), &"When is your birthday?".into()));
+    let question = world.question();
+    let shown = world.run(&["show", &id]);
+    let asked = format!("{}, which waits for an answer to {}: When is your birthday?\n", &last[..8], &question[..8]);
+    assert!(shown.stdout.contains(&asked), "{shown}");
+    let hint = format!("hint: agent-cli answer {} TEXT, then agent-cli resume {}\n", &question[..8], &id[..8]);
+    assert_eq!(shown.stderr, hint);
+
+    world.answer("Jan 1st");
+    let resumed = world.run(&["resume", &last]);
+    resumed.prints("Jan 1st");
+    assert_eq!(resumed.stderr, format!("hint: agent-cli resume {} continues the chain\n", &id[..8]));
+    assert_eq!(world.run(&["resume", &last, "--json"]).json()["next"], format!("agent-cli resume {id}"));
+    world.run(&["resume", &id]).prints("Jan 1st");
+    assert_eq!(world.run(&["resume", &last]).stderr, "", "the chain has ended");
+    insta::assert_snapshot!(world.run(&["questions", &id]), @"
+    --- stderr
+    no open questions
+    hint: agent-cli questions [ID1] --all shows the closed ones
+    --- exit status: 0
+    ");
+}
+
+#[test]
 fn waiting_costs_nothing() {
     let world = birthday_chain();
     let id = world.spawn_paused("ins1.md");

@@ -413,3 +413,21 @@ fn children_work_below_their_parent_unless_it_may_do_everything() {
     world.run(&["spawn", "parent.md", "--permission-mode", "bypassPermissions"]).succeeds();
     assert_eq!(world.starts(), 8);
 }
+
+#[test]
+fn one_that_fails_while_another_waits_is_named_with_what_retries_it() {
+    let world = with_a_failure();
+    world.file("asks.md", "ask When?\nreply {result}\n");
+    insta::assert_snapshot!(world.run(&["spawn", "b.md", "asks.md"]), @"
+    SGN_PEND_STARTED ([ID1])
+    --- stderr
+    [ID2:8] waits for an answer to [ID3:8]: When?
+    hint: agent-cli answer [ID3:8] TEXT, then agent-cli resume [ID1:8]
+    error: it broke ([ID4:8])
+    hint: agent-cli resume [ID4:8] retries it
+    --- exit status: 0
+    ");
+    let failed = world.log().starts.iter().find(|start| start.prompt.contains("/b.md")).unwrap().session().to_owned();
+    world.file("mended", "");
+    world.run(&["resume", &failed]).prints("B");
+}

@@ -292,7 +292,7 @@ fn a_frame_in_json() {
     world.answer("now");
     world.run(&["resume", &id]).prints("now");
     let frame = world.run(&["show", &id, "--json"]).succeeds().json();
-    insta::assert_snapshot!(keys(&frame), @"id parent chain depth detached_by task cwd status state abandoned error since created waiting_on handed_off_to reply trouble children launch limits checkpoint baseline session summary starts_afresh afresh_advice sessions output open denied usage cost_usd estimated requests seconds with_descendants next_request messages events");
+    insta::assert_snapshot!(keys(&frame), @"id parent chain depth detached_by task cwd status state abandoned error since created waiting_on waiting_below handed_off_to reply report trouble children launch limits checkpoint baseline session summary starts_afresh afresh_advice sessions output open denied usage cost_usd estimated requests seconds with_descendants next_request messages events");
     assert_eq!(frame["reply"], "now");
     assert_eq!(frame["launch"]["model"], "claude-opus-4-8");
     assert_eq!(frame["children"].as_array().map(Vec::len), Some(1));

@@ -40,6 +40,8 @@ fn a_chain_at_rest() {
     task  [PROJECT]/root.md
     directory  [PROJECT]
     state  waits ([AGE])
+    waits for  [ID2:8], which waits for an answer to [ID3:8]: When?
+    waits for  [ID4:8], which waits for something that only the agent can judge
     child  [ID2]
     child  [ID6]
     child  [ID4]
@@ -60,6 +62,8 @@ fn a_chain_at_rest() {
     history  [TIME] ([AGE] ago): started [PROJECT]/replies.md ([ID8:8])
     history  [TIME] ([AGE] ago): started [PROJECT]/looks.md ([ID9:8])
     history  [TIME] ([AGE] ago): ended its turn: requested, waiting
+    --- stderr
+    hint: agent-cli answer [ID3:8] TEXT, then agent-cli resume [ID1:8]
     --- exit status: 0
     ");
 }

@@ -101,6 +101,7 @@ fn a_waiting_agent_is_over_at_once_and_its_question_is_withdrawn() {
     stopped [ID2:8]
     --- stderr
     hint: agent-cli resume [ID2:8] --prompt TEXT continues it with a new instruction
+    hint: agent-cli resume [ID1:8] continues the chain without it
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["answer", &question, "now"]), @r"
@@ -323,4 +324,68 @@ fn an_agent_that_names_no_id_is_told_what_to_name() {
     let outcome = world.run(&["spawn", "root.md"]);
     assert!(outcome.stdout.contains("`last` is not an id, and agents name other agents by their ids"), "{outcome}");
     assert!(outcome.stdout.contains("agent-cli ls lists the agents that you have started"), "{outcome}");
+}
+
+/// A caller of two agents at once, both of which ask: the root, its group and its members.
+fn with_a_group_that_asks() -> (World, [String; 4]) {
+    let world = World::with_hooks();
+    world.file("parent.md", "spawn a.md b.md\nreply {results}\n");
+    world.file("a.md", "ask A?\nreply {result}\n");
+    world.file("b.md", "ask B?\nreply {result}\n");
+    let root = world.spawn_paused("parent.md");
+    let agents = world.run(&["tree", &root, "--json"]).json();
+    let id = |task: &str| {
+        let mut agents = agents.as_array().expect("a list").iter();
+        let agent = agents.find(|agent| agent["task"] == task).expect("it is there");
+        agent["id"].as_str().expect("an id").to_owned()
+    };
+    let ids = ["parent.md", "a.md b.md", "a.md", "b.md"].map(id);
+    (world, ids)
+}
+
+#[test]
+fn whoever_stops_an_agent_is_told_how_its_chain_continues() {
+    let (world, [root, group, a, b]) = with_a_group_that_asks();
+    insta::assert_snapshot!(world.run(&["stop", &a]), @"
+    stopped [ID2:8]
+    --- stderr
+    hint: agent-cli resume [ID2:8] --prompt TEXT continues it with a new instruction
+    hint: agent-cli tree [ID1:8] shows what the chain still waits for
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(world.run(&["resume", &a]), @"
+    --- stderr
+    error: stopped by a person ([ID2:8])
+    hint: agent-cli resume [ID2:8] --prompt TEXT continues it with a new instruction
+    hint: agent-cli tree [ID1:8] shows what the chain still waits for
+    --- exit status: 1
+    ");
+    insta::assert_snapshot!(world.run(&["stop", &b]), @"
+    stopped [ID4:8]
+    --- stderr
+    hint: agent-cli resume [ID4:8] --prompt TEXT continues it with a new instruction
+    hint: agent-cli resume [ID1:8] continues the chain without it
+    --- exit status: 0
+    ");
+    let resumed = world.run(&["resume", &a, "--json"]);
+    assert_eq!(resumed.json()["next"], format!("agent-cli resume {root}"));
+    let of_group = world.run(&["resume", &group]);
+    let hint = format!("hint: agent-cli resume {} continues the chain without them\n", &root[..8]);
+    assert!(of_group.exits_with(1).stderr.ends_with(&hint), "{of_group}");
+    world.run(&["resume", &root]).succeeds();
+    assert!(!world.run(&["resume", &a]).stderr.contains("the chain"), "it has ended");
+}
+
+#[test]
+fn what_a_stopped_agent_had_done_is_no_reply() {
+    let (world, [_, group, a, _]) = with_a_group_that_asks();
+    world.run(&["stop", &a]).succeeds();
+    let shown = world.run(&["show", &a, "--json"]).json();
+    assert_eq!((&shown["state"], &shown["reply"]), (&"stopped".into(), &serde_json::Value::Null));
+    let report = shown["report"].as_str().expect("it has done something");
+    assert!(report.starts_with("stopped by a person\n\nThe tool calls that it made:\n"), "{report}");
+    let members = world.run(&["resume", &group, "--json"]).json()["members"].clone();
+    assert_eq!((&members[0]["status"], &members[0]["reply"]), (&"failed".into(), &serde_json::Value::Null));
+    world.run(&["show", &a, "--reply"]).exits_with(3);
+    assert!(!world.run(&["logs", &a]).stdout.contains("\nreply:\n"));
 }

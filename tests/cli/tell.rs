@@ -113,6 +113,8 @@ fn a_done_agent_goes_on_and_its_parent_has_what_it_had() {
     let [root, child] = [0, 1].map(|start| world.session(start));
     insta::assert_snapshot!(world.run(&["resume", &child, "--prompt", "Say it again."]), @r"
     second
+    --- stderr
+    hint: agent-cli tree [ID1:8] shows what the chain still waits for
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.named(&world.log().starts.last().unwrap().prompt), @r"

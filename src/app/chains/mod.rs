@@ -1,5 +1,6 @@
 //! Operations on a chain, or on one of its agents.
 
+pub(crate) mod above;
 pub(crate) mod afresh;
 pub(crate) mod estimate;
 pub(crate) mod in_background;

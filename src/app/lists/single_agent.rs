@@ -44,10 +44,10 @@ pub(crate) fn reply(app: &App<'_>, id: &str) -> Result<String, AppError> {
     })
 }
 
-/// Returns the reply of an agent that has ended. `None` if it has not ended, or ended without a reply.
+/// Returns the reply of an agent that is done. `None` if it has none.
 pub(crate) fn reply_of(store: &Store, id: FrameId) -> Result<Option<String>, RuntimeError> {
-    let is_over = store.frame(id)?.is_some_and(|frame| frame.state.is_over());
-    Ok(if is_over { store.replies(id)?.reply } else { None })
+    let has_reply = store.frame(id)?.is_some_and(|frame| agent_detail::has_reply(&frame));
+    Ok(if has_reply { store.replies(id)?.reply } else { None })
 }
 
 #[cfg(test)]

@@ -54,9 +54,14 @@ pub(crate) struct AgentDetailView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) doing: Option<Doing>,
     pub(crate) waiting_on: Vec<Blocker>,
+    /// What the agents below it wait for, the deepest first.
+    pub(crate) waiting_below: Vec<Blocker>,
     /// The agent whose reply is also its own.
     pub(crate) handed_off_to: Option<FrameId>,
+    /// Only if it is done; for a group, all replies.
     pub(crate) reply: Option<String>,
+    /// What a stopped agent had done, as its parent is told.
+    pub(crate) report: Option<String>,
     pub(crate) trouble: Option<Trouble>,
     pub(crate) children: Vec<FrameId>,
     pub(crate) launch: Launch,
@@ -147,16 +152,19 @@ pub(crate) fn gather(
     let of = |attempt: &Attempt| cost::of_attempt(&attempt.spending, attempt.began, attempt.ended, now);
     let own = attempts.iter().map(of).fold(Spent::default(), Spent::plus);
     let changes_at = external_waits::as_of(store, &mut tree, now)?;
-    let blockers = tree.blockers(now).into_iter();
+    let (waiting_on, waiting_below) = tree.blockers(now).into_iter().partition(|blocker| blocker.frame == frame.id);
     let events = store.events(frame.id, 0)?.into_iter();
     let abandoned = store.abandoned_in(&tree)?.contains_key(&frame.id);
     let shown = |node| tree.shown_state_of(node, abandoned, now);
     let chain = store.chain_of(frame.id)?;
+    let said = store.replies(frame.id)?.reply;
     Ok(AgentDetailView {
         doing: activity_of(store, frame.id, now)?,
-        waiting_on: blockers.filter(|blocker| blocker.frame == frame.id).collect(),
+        waiting_on,
+        waiting_below,
         handed_off_to: tree.get(frame.id).and_then(Node::handed_off_to),
-        reply: store.replies(frame.id)?.reply.filter(|_| frame.state.is_over()),
+        report: said.clone().filter(|_| frame.state.was_stopped() && !frame.task.is_group()),
+        reply: said.filter(|_| has_reply(&frame)),
         children: tree.children(frame.id).to_vec(),
         denied: denied::below(store, frame.id)?.into_iter().filter(|call| call.agent == frame.id).collect(),
         open: match Opening::new(store, &frame) {
@@ -199,6 +207,11 @@ pub(crate) fn gather(
         checkpoint: frame.checkpoint,
         baseline: frame.baseline,
     })
+}
+
+/// Whether what is recorded as said by an agent is its reply, and not what it had done when it was stopped.
+pub(crate) fn has_reply(frame: &Frame) -> bool {
+    frame.state == FrameState::Done || frame.task.is_group() && frame.state.is_over()
 }
 
 fn message(message: Message) -> MessageView {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::app::view::cost::CostView;
 use crate::app::view::denied::{self, DeniedCallView};
 use crate::core::agent::child_worktree::Worktree;
-use crate::core::chain::frame_state::AgentStatus;
+use crate::core::chain::frame_state::{AgentStatus, FrameState};
 use crate::core::chain::group::GroupMember;
 use crate::core::chain::waiting_on::Blocker;
 use crate::core::id::FrameId;
@@ -52,6 +52,9 @@ pub(crate) struct ChainStatusView {
     /// The agents that should start afresh, if an agent has begun to wait for something new.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     afresh_advice: Vec<AfreshAdvice>,
+    /// The command that continues the chain above it, if it has ended and that chain can continue now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
     #[serde(flatten)]
     cost: CostView,
 }
@@ -124,12 +127,13 @@ pub(crate) struct RequestView {
 
 impl ChainStatusView {
     /// Gathers `status` and everything that a caller should know about it. `advice` lists the agents that should start
-    /// afresh.
+    /// afresh, `next` is the command that continues the chain above it.
     pub(crate) fn gather(
         store: &Store,
         id: FrameId,
         status: &ChainStatus,
         advice: &[AfreshAdvice],
+        next: Option<String>,
     ) -> Result<Self, RuntimeError> {
         let has_ended =
             matches!(status, ChainStatus::Done(_) | ChainStatus::PartlyFailed { .. } | ChainStatus::Failed(_));
@@ -160,6 +164,7 @@ impl ChainStatusView {
             denied: denied::below(store, id)?,
             unwritten_answers: filing::hindered(store, id)?,
             afresh_advice: advice.to_vec(),
+            next,
             cost: CostView(store.spent(id)?),
         })
     }
@@ -169,6 +174,8 @@ impl From<GroupMember> for MemberView {
     fn from(member: GroupMember) -> Self {
         let error = member.failure().map(|failure| failure.message.clone());
         let GroupMember { id, task, state, reply, worktree } = member;
+        // What a stopped member has done so far is no reply.
+        let reply = reply.filter(|_| state == FrameState::Done);
         Self { id, task, status: state.status(), reply, error, worktree }
     }
 }

@@ -29,7 +29,7 @@ use crate::cli::report::status_report::{self, OutputOptions, StatusReport};
 use crate::core::agent::overrides::Repair;
 use crate::core::id::FrameId;
 use crate::core::requests::request::RequestResult;
-use crate::runtime::{RunSettings, RuntimeError};
+use crate::runtime::RunSettings;
 use crate::store::Store;
 
 /// Resume a chain, or show its status
@@ -236,7 +236,7 @@ fn warn_of_cost(context: &Context, app: &App<'_>, top: FrameId, run: &RunSetting
 }
 
 /// Returns the status of the chain, if nothing in it can run.
-fn looked(store: &Store, id: &str, output_options: OutputOptions) -> Result<Option<StatusReport>, RuntimeError> {
+fn looked(store: &Store, id: &str, output_options: OutputOptions) -> Result<Option<StatusReport>, AppError> {
     let found = resume::look(store, id)?;
     found.map(|(top, status)| StatusReport::new(store, top, status, output_options)).transpose()
 }

@@ -117,6 +117,17 @@ pub(crate) fn of(error: &FrameError, top: FrameId) -> Vec<String> {
     }
 }
 
+/// Says how to retry agents that have failed while others of the chain wait: a resume of the chain does not.
+pub(crate) fn beside_others(failed: &[&FrameError]) -> Vec<String> {
+    let (stopped, failed): (Vec<_>, Vec<_>) =
+        failed.iter().copied().partition(|error| matches!(error.kind, FrameErrorKind::Stopped(_)));
+    let again = failed.first().map(|first| {
+        let which = if failed.len() == 1 { "it" } else { "the first of them" };
+        format!("agent-cli resume {} retries {which}", first.frame.short())
+    });
+    stopped.into_iter().take(1).flat_map(|error| of(error, error.frame)).chain(again).collect()
+}
+
 /// Says what a person can change, if nothing was recorded.
 pub(crate) fn of_new(why: &FrameErrorKind) -> Option<String> {
     match why {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::app::chains::above::{self, ChainAbove};
 use crate::app::chains::unattended;
+use crate::app::error::AppError;
 use crate::app::view;
 use crate::app::view::chain_status::{ChainStatusView, WorktreeBelowView, worktrees_below};
 use crate::app::view::denied::DeniedCallView;
@@ -24,6 +26,7 @@ use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::posted::filing::{self, Hindered};
 use crate::runtime::run::driven::Busy;
+use crate::runtime::run::frame_error::FrameError;
 use crate::runtime::run::status::ChainStatus;
 use crate::runtime::steering::afresh_advice::{self, AfreshAdvice};
 use crate::store::{ChainOf, Store};
@@ -71,8 +74,10 @@ pub(crate) struct StatusReport {
     unfiled: Vec<Hindered>,
     /// The agents that should start afresh.
     advice: Vec<AfreshAdvice>,
-    /// The program that continues the chain after an answer, without a person.
+    /// The program that continues the chain after an answer or a pause, without a person.
     continued_by: Option<Continuer>,
+    /// The chain above the agent, if that has ended for good.
+    above: Option<ChainAbove>,
 }
 
 impl OutputOptions {
@@ -97,12 +102,13 @@ impl StatusReport {
         top: FrameId,
         status: ChainStatus,
         output_options: OutputOptions,
-    ) -> Result<Self, RuntimeError> {
+    ) -> Result<Self, AppError> {
         let status = with_limits(store, status)?;
+        let above = if status.is_final() { above::of(store, top)? } else { None };
         // Polls read no files.
         let has_news = matches!(status, ChainStatus::Waits { new: true, .. });
         let advice = if has_news { afresh_advice::below(store, top)? } else { Vec::new() };
-        let gather = || ChainStatusView::gather(store, top, &status, &advice);
+        let gather = || ChainStatusView::gather(store, top, &status, &advice, above.and_then(ChainAbove::command));
         let view = output_options.prints_json().then(gather).transpose()?;
         let may_be_over =
             matches!(status, ChainStatus::Done(_) | ChainStatus::PartlyFailed { .. } | ChainStatus::Failed(_));
@@ -120,14 +126,24 @@ impl StatusReport {
         let unfiled = filing::hindered(store, top)?;
         let continued_by = match &status {
             // If this is unknown, a hint says how to continue the chain.
-            ChainStatus::Waits { blockers, .. } if needs_an_answer(blockers) => {
+            ChainStatus::Waits { blockers, .. } if needs_an_answer(blockers) || is_limited(blockers) => {
                 unattended::continuer(store).unwrap_or_default()
             }
             _ => None,
         };
-        let parts =
-            Self { top, status, view, worktree, worktrees_below, denied, over_budget, unfiled, advice, continued_by };
-        Ok(parts)
+        Ok(Self {
+            top,
+            status,
+            view,
+            worktree,
+            worktrees_below,
+            denied,
+            over_budget,
+            unfiled,
+            advice,
+            continued_by,
+            above,
+        })
     }
 }
 
@@ -168,7 +184,7 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
     if let Some(worktree) = worktree {
         output::tell(&worktree.whereabouts());
     }
-    print_worktrees(worktrees_below, status.reply().unwrap_or_default());
+    print_worktrees(top, worktrees_below, status.reply().unwrap_or_default());
     if !matches!(status, ChainStatus::Waits { new: false, .. }) {
         denied_calls::print_all(denied, top);
         report.over_budget.iter().for_each(|warning| output::warn(warning));
@@ -177,6 +193,7 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
     match status {
         ChainStatus::Done(reply) => {
             say(reply)?;
+            report.above.map(|above| hint_at_above(above, "")).iter().for_each(|hint| output::hint(hint));
             Ok(ExitStatus::Ok)
         }
         ChainStatus::Waits { new, blockers, busy, errors } => {
@@ -186,7 +203,8 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
             if !in_words {
                 say(&if *new { format!("{} ({top})", signal::STARTED) } else { signal::ONGOING.to_owned() })?;
             }
-            print_waits(top, blockers, busy, in_words, report.continued_by);
+            print_waits(blockers, busy);
+            hint_at_waits(top, blockers, in_words, report.continued_by);
             for advice in &report.advice {
                 output::tell(&format!("{} should start afresh: {}", advice.agent.short(), advice.reason.in_words()));
                 output::hint(&format!("{} continues it in a new session, with a summary", advice.command()));
@@ -194,6 +212,9 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
             errors.iter().for_each(|error| output::error(&format!("{} ({})", error.kind, error.frame.short())));
             let lost = || errors.iter().filter(|error| error.kind.leaves_a_wait());
             lost().take(1).flat_map(|error| hints::of(error, top)).for_each(|hint| output::hint(&hint));
+            let waits = |error: &FrameError| blockers.iter().any(|blocker| blocker.frame == error.frame);
+            let failed = errors.iter().filter(|error| !error.kind.leaves_a_wait() && !waits(error));
+            hints::beside_others(&failed.collect::<Vec<_>>()).iter().for_each(|hint| output::hint(hint));
             Ok(match output_options.exit_code {
                 _ if lost().next().is_some() => ExitStatus::Failed,
                 true => ExitStatus::Waiting,
@@ -207,7 +228,9 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
             let exit = if status.is_refusal() { ExitStatus::Claude } else { ExitStatus::Failed };
             let mut lines = errors.iter().map(|error| format!("{} ({})", error.kind, error.frame.short()));
             let first = CliError::new(exit, lines.next().unwrap_or_default());
-            let helpful = errors.iter().flat_map(|error| hints::of(error, top));
+            let without = if errors.len() == 1 { " without it" } else { " without them" };
+            let above = report.above.map(|above| hint_at_above(above, without));
+            let helpful = errors.iter().flat_map(|error| hints::of(error, top)).chain(above);
             Err(lines.fold(helpful.fold(first, CliError::hint), CliError::also))
         }
         ChainStatus::Interrupted => Err(CliError::new(ExitStatus::Interrupted, "interrupted").hint_resume(top)),
@@ -219,7 +242,7 @@ pub(crate) fn print_object(report: &StatusReport) -> Result<(), PrintError> {
     report.view.as_ref().map_or(Ok(()), print_json)
 }
 
-fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy], in_words: bool, continued_by: Option<Continuer>) {
+fn print_waits(blockers: &[Blocker], busy: &[Busy]) {
     for busy in busy {
         let id = busy.frame.short();
         let (runner, lives) = match busy.runner {
@@ -246,6 +269,10 @@ fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy], in_words: bool
         };
         output::tell(&format!("{waits} for {}", with_expiry(&blocker.what)));
     }
+}
+
+/// Says how the chain `top` continues, which waits for this. `in_words`: a person at a terminal reads it.
+pub(crate) fn hint_at_waits(top: FrameId, blockers: &[Blocker], in_words: bool, continued_by: Option<Continuer>) {
     if in_words && needs_an_answer(blockers) {
         output::hint(&match continued_by {
             Some(by) => format!("agent-cli inbox asks you, and then {}", by.words()),
@@ -264,7 +291,13 @@ fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy], in_words: bool
     if blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Budget { .. })) {
         output::hint(&format!("agent-cli resume {} --max-budget-usd USD raises the budget", top.short()));
     }
-    if blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Retry { .. })) {
+    if is_limited(blockers) {
+        output::hint(&match continued_by {
+            Some(by) => format!("then {}", by.words()),
+            None => format!("then agent-cli resume {} continues it, or agent-cli watch by itself", top.short()),
+        });
+    }
+    if is_limited(blockers) || blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Retry { .. })) {
         output::hint(&format!("agent-cli resume {} --now retries now", top.short()));
     }
 }
@@ -274,6 +307,22 @@ pub(crate) fn needs_an_answer(blockers: &[Blocker]) -> bool {
     blockers.iter().any(|blocker| {
         matches!(blocker.what, Blocking::Question { .. } | Blocking::Permission { .. } | Blocking::Plan { .. })
     })
+}
+
+/// Whether an agent waits for a usage limit.
+fn is_limited(blockers: &[Blocker]) -> bool {
+    blockers.iter().any(|blocker| matches!(blocker.what, Blocking::UsageLimit { .. }))
+}
+
+/// Says what becomes of the chain above an agent that has ended; `without`: how it continues.
+pub(crate) fn hint_at_above(above: ChainAbove, without: &str) -> String {
+    match above {
+        ChainAbove::CanContinue(_, Some(by)) => format!("{}{without}", by.words()),
+        ChainAbove::CanContinue(root, None) => {
+            format!("agent-cli resume {} continues the chain{without}", root.short())
+        }
+        ChainAbove::Waits(root) => format!("agent-cli tree {} shows what the chain still waits for", root.short()),
+    }
 }
 
 /// Says how to answer the first question.
@@ -308,15 +357,13 @@ pub(crate) fn abandoned(top: FrameId) -> String {
 const MOST_WORKTREES: usize = 20;
 
 /// Prints the worktrees that the final reply does not mention.
-fn print_worktrees(worktrees: &[WorktreeBelowView], reply: &str) {
+fn print_worktrees(top: FrameId, worktrees: &[WorktreeBelowView], reply: &str) {
     let unnamed: Vec<_> = worktrees.iter().filter(|below| !reply.contains(&below.worktree.branch)).collect();
     for WorktreeBelowView { id, task, worktree } in unnamed.iter().take(MOST_WORKTREES) {
         output::tell(&progress_lines::step(*id, task, &worktree.whereabouts()));
     }
     if unnamed.len() > MOST_WORKTREES {
-        output::tell(&format!(
-            "{} more agents have a branch: agent-cli show ID names it",
-            unnamed.len() - MOST_WORKTREES
-        ));
+        let more = unnamed.len() - MOST_WORKTREES;
+        output::tell(&format!("{more} more agents have a branch: agent-cli resume {} --json names them", top.short()));
     }
 }

@@ -3,6 +3,7 @@
 use clap::Args;
 use jiff::Timestamp;
 
+use crate::app::chains::unattended;
 use crate::app::lists::single_agent::{self, Outcome};
 use crate::app::view::agent_detail::{AgentDetailView, MessageView, SessionView};
 use crate::cli::arguments::id_completion;
@@ -17,7 +18,7 @@ use crate::cli::report::denied_calls;
 use crate::cli::report::estimate;
 use crate::cli::report::history;
 use crate::cli::report::question_text;
-use crate::cli::report::status_report::abandoned;
+use crate::cli::report::status_report::{self, abandoned};
 use crate::cli::report::waits::with_expiry;
 use crate::cli::view::ls::tone;
 use crate::core::agent::child_worktree::Worktree;
@@ -69,6 +70,11 @@ impl Show {
                 .for_each(|warning| output::warn(warning));
             for asked in &questions {
                 print_quoted(&format!("\n{}", question_text::whole(&store, asked, output::width())?))?;
+            }
+            // Agents neither answer nor continue others.
+            if context.caller.is_none() {
+                let waits = [shown.waiting_on, shown.waiting_below].concat();
+                status_report::hint_at_waits(shown.chain, &waits, false, unattended::continuer(&store)?);
             }
         }
         Ok(ExitStatus::Ok)
@@ -176,11 +182,14 @@ fn status_rows(shown: &AgentDetailView, now: Timestamp) -> Vec<Row> {
         format!("{state} ({})", age(shown.since, now))
     };
     let mut rows = vec![row("state", status)];
-    rows.extend(meaning(shown.state).map(|meaning| row("", meaning)));
+    rows.extend(meaning(shown).map(|meaning| row("", meaning)));
     let doing = shown.doing.as_ref().filter(|_| !shown.abandoned);
     rows.extend(doing.map(|doing| row("does", doing.words(now))));
     let waits = shown.waiting_on.iter().map(|blocker| with_expiry(&blocker.what));
-    rows.extend(waits.map(|wait| row("waits for", wait)));
+    let below = shown.waiting_below.iter();
+    let below =
+        below.map(|blocker| format!("{}, which waits for {}", blocker.frame.short(), with_expiry(&blocker.what)));
+    rows.extend(waits.chain(below).map(|wait| row("waits for", wait)));
     rows.extend(shown.handed_off_to.map(|successor| row("handed off to", successor.short())));
     rows.extend(shown.error.iter().map(|error| row("error", one_line(error))));
     // The last trouble is often the failure, in the same words.
@@ -198,6 +207,7 @@ fn status_rows(shown: &AgentDetailView, now: Timestamp) -> Vec<Row> {
         }),
     );
     rows.extend(shown.summary.iter().map(|summary| row("summary", one_line(summary))));
+    rows.extend(shown.report.iter().map(|report| row("report", one_line(report))));
     rows.extend(shown.reply.iter().map(|reply| row("reply", one_line(reply))));
     let is_long = |reply: &String| reply.trim().lines().nth(1).is_some();
     if output::width().is_some() && shown.reply.as_ref().is_some_and(is_long) {
@@ -268,13 +278,15 @@ fn session_rows(session: &SessionView, is_abandoned: bool, now: Timestamp) -> Ve
     rows
 }
 
-/// Explains a state whose name is not clear.
-fn meaning(state: ShownState) -> Option<&'static str> {
-    match state {
-        ShownState::Stopped => Some("it has ended; resume ID --prompt TEXT continues it"),
-        ShownState::Failed => Some("its last attempt ended with an error; resume tries again"),
-        ShownState::Interrupted => Some("Ctrl-C ended the command that ran it; resume continues it"),
-        ShownState::Paused => Some("it does nothing until somebody resumes it"),
-        _ => None,
-    }
+/// Explains a state whose name is not clear, with the command that continues the agent.
+fn meaning(shown: &AgentDetailView) -> Option<String> {
+    let resume = format!("agent-cli resume {}", shown.id.short());
+    Some(match shown.state {
+        ShownState::Stopped if shown.task.is_group() => return None,
+        ShownState::Stopped => format!("it has ended; {resume} --prompt TEXT continues it"),
+        ShownState::Failed => format!("its last attempt ended with an error; {resume} tries again"),
+        ShownState::Interrupted => format!("Ctrl-C ended the command that ran it; {resume} continues it"),
+        ShownState::Paused => format!("it does nothing until {resume} continues it"),
+        _ => return None,
+    })
 }

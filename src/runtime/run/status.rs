@@ -241,6 +241,16 @@ impl ChainStatus {
         }
     }
 
+    /// Whether it has ended so that no retry changes it: with a reply, or because it was stopped.
+    pub(crate) fn is_final(&self) -> bool {
+        let was_stopped = |error: &FrameError| matches!(error.kind, FrameErrorKind::Stopped(_));
+        match self {
+            Self::Done(_) => true,
+            Self::PartlyFailed { errors, .. } | Self::Failed(errors) => errors.iter().all(was_stopped),
+            Self::Waits { .. } | Self::Interrupted => false,
+        }
+    }
+
     /// Whether there are errors, and each means that `claude` could not be used at all.
     pub(crate) fn is_refusal(&self) -> bool {
         let refused = |error: &FrameError| {

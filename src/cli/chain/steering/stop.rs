@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::app::chains::above;
 use crate::app::chains::stop::{self, Input, Outcome};
 use crate::app::view::outcome::StopOutcome;
 use crate::cli::arguments::{id_completion, several_ids};
@@ -9,8 +10,10 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::{self, print_json, print_line};
+use crate::cli::report::status_report::hint_at_above;
 use crate::core::chain::frame_state::FrameState;
 use crate::core::steering::stop_order::StopKind;
+use crate::store::Store;
 
 /// Stop an agent, or a whole chain
 ///
@@ -89,12 +92,16 @@ impl Options {
         several_ids::for_each(ids, json, |id| {
             let input = Input { id, kind, now, reason: reason.clone(), waits };
             let outcome = stop::stop(&context.app(&store), input)?;
-            if json { Ok(print_json(&outcome.view())?) } else { report(&outcome, context.caller.is_some(), no_wait) }
+            if json {
+                Ok(print_json(&outcome.view())?)
+            } else {
+                report(&store, &outcome, context.caller.is_some(), no_wait)
+            }
         })
     }
 }
 
-fn report(outcome: &Outcome, is_agent: bool, no_wait: bool) -> Result<(), CliError> {
+fn report(store: &Store, outcome: &Outcome, is_agent: bool, no_wait: bool) -> Result<(), CliError> {
     print_line(&line(outcome))?;
     // Only people can continue a stopped agent, so agents get no hint.
     let hint = match outcome.outcome {
@@ -106,6 +113,10 @@ fn report(outcome: &Outcome, is_agent: bool, no_wait: bool) -> Result<(), CliErr
     };
     if let Some(hint) = hint {
         output::hint(&format!("agent-cli {}", hint.replace("ID", &outcome.agent.id.short())));
+    }
+    if !is_agent && outcome.outcome == StopOutcome::Stopped {
+        let above = above::of(store, outcome.agent.id)?;
+        above.iter().for_each(|above| output::hint(&hint_at_above(*above, " without it")));
     }
     Ok(())
 }

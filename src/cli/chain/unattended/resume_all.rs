@@ -123,7 +123,10 @@ impl ResumeAll {
         if !is_news {
             return if self.output_options.exit_code { ExitStatus::Waiting } else { ExitStatus::Ok };
         }
-        match status.and_then(|status| StatusReport::new(store, root, status, self.output_options)) {
+        match status
+            .map_err(AppError::from)
+            .and_then(|status| StatusReport::new(store, root, status, self.output_options))
+        {
             Ok(report) => one_line::print(&report, self.output_options).unwrap_or_else(CliError::report),
             Err(error) => one_line::error(root, &CliError::from(error)),
         }
