@@ -1,9 +1,11 @@
 //! The context of a command: the state directory, the calling agent and the configuration.
 
+mod configuration;
 mod environment;
 mod opening;
 
 use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashSet;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,11 +17,9 @@ use crate::app::chains::run::RunSurroundings;
 use crate::app::config::chain_defaults;
 use crate::app::config::layers::Settings;
 use crate::app::config::setting::{
-    LABELS, LEASE, LINGER as LINGER_SETTING, LOG, PRICES, SHARED_DIRECTORIES, STOP_GRACE, Setting, TRACES,
+    LABELS, LEASE, LINGER as LINGER_SETTING, LOG, PRICES, SHARED_DIRECTORIES, STOP_GRACE, TRACES,
 };
-use crate::app::config::sources::{self, Configuration, Problem, Source};
-use crate::app::config::trust::Trust;
-use crate::app::config::value::SettingValue;
+use crate::app::config::sources::{self, Configuration, Source};
 use crate::app::error::{AppError, Refusal};
 use crate::app::spawn::in_background::Surroundings;
 use crate::app::{App, Asker};
@@ -29,7 +29,7 @@ use crate::claude::processes::marks::{self, Mark};
 pub(crate) use crate::cli::context::environment::{
     CLAUDE, CONFIG, config_of_this_shell, config_path, is_called_by_an_agent, named_claude, named_state_dir,
 };
-use crate::cli::context::environment::{caller, home, own_program};
+use crate::cli::context::environment::{caller, own_program};
 use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::output::log;
@@ -42,7 +42,7 @@ use crate::runtime::notifications::config_file::{self, BadConfig, ConfigFile};
 use crate::runtime::notifications::sender::{Sender, Voice};
 use crate::runtime::protocol::{Asking, Patience};
 use crate::runtime::{HostTerms, RunSettings, RuntimeError, Stopping};
-use crate::store::{Caller, StateDir, Store, StoreError, Subscribing};
+use crate::store::{Caller, Store, StoreError, Subscribing};
 
 /// The context of a command.
 #[derive(Debug)]
@@ -62,8 +62,8 @@ pub(crate) struct Context {
     server: Option<String>,
     /// Whether the server that the person named was applied to the state directory.
     is_chosen: Cell<bool>,
-    /// Whether the person was warned that the config file cannot be used.
-    has_warned: Cell<bool>,
+    /// The settings files about which the person was told that they cannot be used.
+    told_of: RefCell<HashSet<PathBuf>>,
     /// Where spans are sent.
     spans: OnceCell<Option<Arc<Spans>>>,
     /// A store on a server that was opened, or could not be, and that nothing uses now.
@@ -82,7 +82,7 @@ impl Context {
             linger: Cell::default(),
             server: None,
             is_chosen: Cell::new(false),
-            has_warned: Cell::new(false),
+            told_of: RefCell::default(),
             spans: OnceCell::new(),
             opened: RefCell::default(),
         }
@@ -140,73 +140,6 @@ impl Context {
         let app = self.app_with_origin(store);
         let (sessions, runner) = (marks::sessions().collect(), marks::runner());
         App { asker: Asker { sessions, runner, ..app.asker }, ..app }
-    }
-
-    /// A setting of the user's config file.
-    fn configured(&self, setting: &Setting) -> Option<SettingValue> {
-        if let Err(error) = self.user_file() {
-            self.warn_of(error);
-        }
-        let configuration = Configuration::resolve(self.user_file().ok()?, None, None, home().as_deref(), |_| None);
-        configuration.ok()?.settings.given(setting).cloned()
-    }
-
-    /// The user's config file. `None` if the file does not exist. Agents never get one, because they could name any file.
-    fn user_file(&self) -> Result<Option<&Source>, &BadConfig> {
-        let read =
-            || config_path().filter(|_| self.caller.is_none()).map_or(Ok(None), |path| sources::user_file(&path));
-        self.user_file.get_or_init(read).as_ref().map(Option::as_ref)
-    }
-
-    fn warn_of(&self, error: &BadConfig) {
-        if !self.has_warned.replace(true) {
-            output::warn(&error.to_string());
-            output::hint(&error.hint);
-        }
-    }
-
-    /// The settings for work in `cwd`.
-    pub(crate) fn configuration(&self, cwd: &Path) -> Result<Configuration, AppError> {
-        let bad = |error: &BadConfig| Refusal::new(error.to_string()).hint(error.hint.clone());
-        let project = self.project_file(cwd).map_err(|error| bad(&error))?;
-        let found = self.resolve(self.user_file().map_err(bad)?, project.as_ref())?;
-        match found.problems.first() {
-            None => Ok(found),
-            Some(Problem { path, what }) => Err(Refusal::new(format!("{}: {what}", path.display()))
-                .hint("fix the file by hand, or with agent-cli config edit; agent-cli config lists the keys")
-                .into()),
-        }
-    }
-
-    /// The settings for the current directory. Ignores files that cannot be used, so that existing chains continue even if
-    /// the files are broken.
-    pub(crate) fn usable_configuration(&self) -> Result<Configuration, AppError> {
-        let user = self.user_file();
-        let project = env::current_dir().map_or(Ok(None), |cwd| self.project_file(&cwd));
-        let unusable = user.as_ref().err().copied().into_iter().chain(project.as_ref().err());
-        let problems: Vec<_> =
-            unusable.map(|error| Problem { path: error.path.clone(), what: error.why.clone() }).collect();
-        let mut found = self.resolve(user.ok().flatten(), project.ok().flatten().as_ref())?;
-        found.problems.splice(0..0, problems);
-        Ok(found)
-    }
-
-    fn project_file(&self, cwd: &Path) -> Result<Option<Source>, BadConfig> {
-        if self.caller.is_some() { Ok(None) } else { sources::project_file(cwd) }
-    }
-
-    /// The project files that the user trusts.
-    pub(crate) fn trust(&self) -> Result<Trust, AppError> {
-        Ok(Trust::new(StateDir::new(&self.state_dir()?)?.trusted_configs()))
-    }
-
-    fn resolve(&self, user: Option<&Source>, project: Option<&Source>) -> Result<Configuration, AppError> {
-        let variable = |name: &str| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-        let found = Configuration::resolve(user, project, Some(&self.trust()?), home().as_deref(), variable);
-        found.map_err(|(name, wanted)| {
-            let value = variable(name).unwrap_or_default();
-            Refusal::new(format!("{name}={value} is not {wanted}")).hint(format!("change it, or unset {name}")).into()
-        })
     }
 
     /// The calling agent's details for the hook and the approval tool. `None` if no agent calls.
@@ -291,9 +224,7 @@ impl Context {
                 return Ok(());
             }
         };
-        for Problem { path, what } in self.usable_configuration()?.problems {
-            output::warn(&format!("{}: {what}", path.display()));
-        }
+        self.warn_of_problems(&self.usable_configuration()?);
         let Some(config) = config else { return self.forget_config() };
         if config.commands.of.is_empty() {
             return self.forget_config();
@@ -306,6 +237,7 @@ impl Context {
     /// Like [`Self::start_notifications`], for a command that keeps running: changes of the config file take effect.
     pub(crate) fn follow_config(&self) -> Result<(), CliError> {
         if let (None, Some(path)) = (self.caller, config_path()) {
+            self.tells_of(&path);
             self.sender.replace(Some(Sender::follow(&self.store()?, path, &own_program()?, VOICE)?));
         }
         Ok(())

@@ -197,7 +197,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if let (None, Some(colour)) = (manner.color, configured_colour(&context)) {
         output::colour(colour);
     }
-    let exit = reported(command.run(&context), &arguments);
+    let result = command.run(&context);
+    context.warn_of_config(result.as_ref().err());
+    let exit = reported(result, &arguments);
     // Send notifications last, because the person's commands may be slow.
     context.finish_notifications(is_driver);
     exit.into()
@@ -207,7 +209,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn on_its_own(arguments: &[OsString]) -> ExitStatus {
     let shown = Context::from_environment(false).and_then(|context| {
         configured_colour(&context).into_iter().for_each(output::colour);
-        dashboard::show(&context)
+        let shown = dashboard::show(&context);
+        context.warn_of_config(shown.as_ref().err());
+        shown
     });
     reported(shown, arguments)
 }

@@ -193,3 +193,90 @@ fn an_agent_changes_no_settings_and_has_no_files() {
     world.file("root.md", "run agent-cli config get limits.max-agents\nreply {result}\n");
     world.run(&["spawn", "root.md"]).prints("256");
 }
+
+#[test]
+fn a_value_that_is_ignored_is_named_beside_the_one_that_counts() {
+    let world = World::new();
+    world.file(".agent-cli.toml", "[spawn]\npermission-mode = 'bypassPermissions'\n[limits]\nmax-agents = 300\n");
+    insta::assert_snapshot!(world.run(&["config", "get", "limits.max-agents"]), @"
+    256
+    --- stderr
+    warning: `limits.max-agents` in [PROJECT]/.agent-cli.toml is ignored: you have not trusted the file
+    hint: read the file, then run agent-cli config trust
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(world.run(&["config", "get", "spawn.permission-mode"]), @"
+    --- stderr
+    warning: `spawn.permission-mode` in [PROJECT]/.agent-cli.toml is ignored: you have not trusted the file
+    hint: read the file, then run agent-cli config trust
+    error: spawn.permission-mode is not set
+    --- exit status: 1
+    ");
+    let found = world.run(&["config", "get", "limits.max-agents", "--json"]).json();
+    assert_eq!((&found["value"], &found["ignored"]["value"]), (&256.into(), &300.into()), "{found}");
+    world.run(&["config", "trust"]).succeeds();
+    let found = world.run(&["config", "get", "limits.max-agents"]);
+    found.prints("300");
+    assert_eq!(found.stderr, "");
+}
+
+#[test]
+fn what_is_not_set_needs_no_removal() {
+    let world = World::new();
+    let path = write_config(&world, "[spawn]\nmodel = 'a'\n");
+    let unset = || world.run(&["config", "unset", "spawn.model"]).succeeds().stderr.clone();
+    assert_eq!(unset(), format!("spawn.model is removed in {}\n", path.display()));
+    assert_eq!(unset(), format!("spawn.model is not set in {}\n", path.display()));
+    let project = world.run(&["config", "unset", "--project", "spawn.model"]);
+    insta::assert_snapshot!(project, @"
+    --- stderr
+    spawn.model is not set in [PROJECT]/.agent-cli.toml
+    --- exit status: 0
+    ");
+    assert!(!world.project().join(".agent-cli.toml").exists());
+}
+
+#[test]
+fn editing_needs_an_editor_or_a_terminal() {
+    let world = World::new().without("VISUAL").without("EDITOR");
+    insta::assert_snapshot!(world.run(&["config", "edit"]), @"
+    --- stderr
+    error: cannot edit [HOME]/.config/agent-cli/config.toml: vi needs a terminal, and VISUAL and EDITOR name no other editor
+    hint: agent-cli config set KEY VALUE changes a setting without an editor
+    --- exit status: 2
+    ");
+    assert!(!world.home().join(".config/agent-cli").exists());
+    let world = world.with("EDITOR", "no-such-editor");
+    let refused = world.run(&["config", "edit", "--project"]);
+    let path = world.project().join(".agent-cli.toml");
+    let expected = format!("error: the editor (no-such-editor) was not found, so {} was not changed\n", path.display());
+    assert!(refused.exits_with(1).stderr.contains(&expected), "{refused}");
+    world.with("EDITOR", "echo \"color = 'never'\" >").run(&["config", "edit"]).succeeds();
+}
+
+#[test]
+fn a_broken_file_is_reported_once() {
+    let (with_state_dir, without) = (World::new(), World::new().without("AGENT_CLI_STATE_DIR"));
+    for world in [with_state_dir, without] {
+        world.file("root.md", "reply done\n");
+        write_config(&world, "[spawn\n");
+        for command in [
+            "config", "config get spawn.model", "config set color never", "config trust", "config edit", "ls",
+            "doctor", "spawn root.md", "resume --all", "notifications --test done", "gc --dry-run",
+        ] {
+            let said = world.run(&command.split(' ').collect::<Vec<_>>());
+            let times = format!("{}{}", said.stdout, said.stderr).matches("is not TOML").count();
+            assert_eq!(times, 1, "{command}: {said}");
+        }
+    }
+}
+
+#[test]
+fn the_list_fits_a_terminal_and_stays_toml() {
+    let world = World::new();
+    let listed = world.command(["config"]).on_terminal(50).stdout;
+    assert!(listed.contains("# store is not set: the PostgreSQL server that\n#   records"), "{listed}");
+    assert!(listed.lines().all(|line| line.chars().count() <= 50 || line.contains(" = \"/")), "{listed}");
+    listed.replace("\r\n", "\n").parse::<toml::Table>().expect("TOML");
+    assert!(world.run(&["config"]).stdout.lines().any(|line| line.len() > 80), "unless it is not a terminal");
+}

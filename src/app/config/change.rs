@@ -79,7 +79,7 @@ impl Files {
         })
     }
 
-    /// Sets a setting in a file, or removes it if the value is `None`. If the project's file is new or was trusted before, it
+    /// Sets a setting in a file, or removes it if the value is `None`. `None` if it is not there to be removed. If the project's file is new or was trusted before, it
     /// is trusted after the change, because the user made it.
     pub(crate) fn change(
         &self,
@@ -87,19 +87,19 @@ impl Files {
         setting: &Setting,
         value: Option<&SettingValue>,
         which: WhichFile,
-    ) -> Result<Changed, AppError> {
+    ) -> Result<Option<Changed>, AppError> {
         asker.may(PersonsTask::ChangeSettings)?;
         let path = self.path(which)?;
         let source = self.read(which)?;
         let before = source.as_ref().map_or("", |source| source.text.as_str());
         let is_own = which == WhichFile::User || source.as_ref().is_none_or(|source| self.is_trusted(source));
         let cannot = |why: String| Refusal::failure(format!("{} was not changed: {why}", path.display()));
-        let after = with(before, setting, value).map_err(cannot)?;
+        let Some(after) = with(before, setting, value).map_err(cannot)? else { return Ok(None) };
         trust::replace(&path, &after, 0o644).map_err(|error| cannot(error.to_string()))?;
         if which == WhichFile::Project && is_own {
             self.add_trust(&path, &after)?;
         }
-        Ok(Changed { path, is_trusted: is_own, problems: Vec::new() })
+        Ok(Some(Changed { path, is_trusted: is_own, problems: Vec::new() }))
     }
 
     /// Checks a file that a person has edited. `None` if the file does not exist.
@@ -172,11 +172,13 @@ fn unusable(error: BadConfig) -> Refusal {
     Refusal::failure(error.to_string()).hint(error.hint)
 }
 
-/// Returns the text with `setting` set to `value`, or without the setting if `value` is `None`.
-pub(crate) fn with(text: &str, setting: &Setting, value: Option<&SettingValue>) -> Result<String, String> {
+/// Returns the text with `setting` set to `value`, or without the setting if `value` is `None`. `None` if it is not there to be
+/// removed.
+pub(crate) fn with(text: &str, setting: &Setting, value: Option<&SettingValue>) -> Result<Option<String>, String> {
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())?;
     let (table, key) = match setting.key.split_once('.') {
         None => (document.as_table_mut(), setting.key),
+        Some((name, _)) if value.is_none() && !document.contains_key(name) => return Ok(None),
         Some((name, key)) => {
             let table = document.entry(name).or_insert_with(|| Item::Table(Table::new()));
             (table.as_table_mut().ok_or_else(|| format!("`{name}` is not a table of its own"))?, key)
@@ -192,9 +194,10 @@ pub(crate) fn with(text: &str, setting: &Setting, value: Option<&SettingValue>) 
             }
             None => drop(table.insert(key, Item::Value(value.to_toml()))),
         },
-        None => drop(table.remove(key)),
+        None if table.remove(key).is_none() => return Ok(None),
+        None => {}
     }
-    Ok(document.to_string())
+    Ok(Some(document.to_string()))
 }
 
 #[cfg(test)]
@@ -255,7 +258,7 @@ mod tests {
         let (person, model) = (Asker::default(), setting("spawn.model"));
         let set = |files: &Files, value: &str, which| {
             let value = files.value(model, &words(&[value]), which).unwrap();
-            files.change(&person, model, Some(&value), which).unwrap()
+            files.change(&person, model, Some(&value), which).unwrap().unwrap()
         };
         let changed = set(&files, "sonnet", WhichFile::User);
         assert!(changed.is_trusted && fs::read_to_string(&changed.path).unwrap().contains("sonnet"));
@@ -271,8 +274,9 @@ mod tests {
         assert_eq!(files.untrust_project(&person).unwrap(), (project.path.clone(), true));
         assert_eq!(files.untrust_project(&person).unwrap(), (project.path.clone(), false));
         files.trust_project(&person).unwrap();
-        let removed = files.change(&person, model, None, WhichFile::Project).unwrap();
+        let removed = files.change(&person, model, None, WhichFile::Project).unwrap().unwrap();
         assert!(removed.is_trusted && !fs::read_to_string(&project.path).unwrap().contains("opus"));
+        assert!(files.change(&person, model, None, WhichFile::Project).unwrap().is_none(), "it was removed already");
     }
 
     #[test]
@@ -317,12 +321,17 @@ mod tests {
     #[test]
     fn the_rest_of_a_file_stays_as_it_is() {
         let text = "# mine\ncolor = 'never' # dark\n\n[spawn]\nmodel = 'a' # cheap\n";
+        let with = |text: &str, setting: &Setting, value: Option<&SettingValue>| {
+            with(text, setting, value).map(Option::unwrap)
+        };
         let changed = with(text, &MODEL, Some(&SettingValue::Text("b".into()))).unwrap();
         assert_eq!(changed, text.replace("'a'", "\"b\""));
         let changed = with(text, &MAX_AGENTS, Some(&SettingValue::Count(3))).unwrap();
         assert_eq!(changed, format!("{text}\n[limits]\nmax-agents = 3\n"));
         assert_eq!(with(&changed, &MODEL, None).unwrap(), changed.replace("model = 'a' # cheap\n", ""));
-        assert_eq!(with("", &MODEL, None).unwrap().trim(), "[spawn]");
+        for text in ["", "[spawn]\n", "[spawn]\nworktree = true\n"] {
+            assert_eq!(super::with(text, &MODEL, None), Ok(None), "{text}");
+        }
         assert!(with("spawn = 3\n", &MODEL, None).is_err());
         assert!(with("[", &MODEL, None).is_err());
     }
@@ -333,8 +342,8 @@ mod tests {
             let setting = &SETTINGS[at];
             if let Ok(value) = SettingValue::from_text(setting.kind, &text) {
                 let before = SETTINGS[other].default_value();
-                let first = with("", &SETTINGS[other], before.as_ref()).unwrap();
-                let written = with(&first, setting, Some(&value)).unwrap();
+                let first = with("", &SETTINGS[other], before.as_ref()).unwrap().unwrap_or_default();
+                let written = with(&first, setting, Some(&value)).unwrap().unwrap();
                 let parsed = file::parse(&written).unwrap();
                 prop_assert_eq!(parsed.values.get(setting.key), Some(&value));
             }

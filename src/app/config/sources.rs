@@ -38,6 +38,8 @@ pub(crate) struct Configuration {
     pub project: Option<PathBuf>,
     /// Whether the user trusts it.
     pub is_project_trusted: bool,
+    /// Files that are ignored as a whole.
+    pub unusable: Vec<BadConfig>,
     pub problems: Vec<Problem>,
 }
 
@@ -119,6 +121,7 @@ impl Configuration {
             settings: Settings::resolve(layers),
             project: project.map(|source| source.path.clone()),
             is_project_trusted,
+            unusable: Vec::new(),
             problems: problems.collect(),
         })
     }

@@ -20,7 +20,7 @@ use crate::app::view::outcome::{
     RmView, SetupView, StoppedView, ToldView,
 };
 use crate::app::view::question::QuestionView;
-use crate::app::view::settings::{ConfigView, SettingView};
+use crate::app::view::settings::{ConfigView, GetView};
 use crate::core::events::agent_event::AgentEvent;
 use crate::core::notifications::payload::Payload;
 use crate::core::requests::spawn_result::SpawnResult;
@@ -70,7 +70,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("hosts", schema::<Vec<HostView>>("hosts --json")),
         ("host-change", schema::<HostChangeView>("hosts drain, hosts undrain and hosts forget --json")),
         ("config", schema::<ConfigView>("config --json")),
-        ("config-get", schema::<SettingView>("config get --json")),
+        ("config-get", schema::<GetView>("config get --json")),
         ("service", schema::<ServiceStatus>("service status --json")),
         ("notifications", schema::<Vec<NotificationView>>("notifications --json")),
         ("notification-test", schema::<NotificationTestView>("notifications --test --json")),

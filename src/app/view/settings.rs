@@ -33,6 +33,16 @@ pub(crate) struct SettingView {
     help: &'static str,
 }
 
+/// One setting, as `config get` prints it.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct GetView {
+    #[serde(flatten)]
+    setting: SettingView,
+    /// The value in the project's file, if it has no effect.
+    ignored: Option<IgnoredView>,
+}
+
 /// Where a value comes from.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -56,11 +66,9 @@ struct IgnoredView {
 impl ConfigView {
     /// `user_file` is the path of the user's file, whether or not it exists.
     pub(crate) fn new(found: &Configuration, user_file: Option<PathBuf>) -> Self {
-        let ignored =
-            |it: &Ignored| IgnoredView { key: it.setting.key, value: it.value.to_json(), needs_trust: it.needs_trust };
         Self {
             settings: SETTINGS.iter().map(|setting| SettingView::new(&found.settings, setting)).collect(),
-            ignored: found.settings.ignored.iter().map(ignored).collect(),
+            ignored: found.settings.ignored.iter().map(IgnoredView::new).collect(),
             user_file,
             project_file: found.project.clone(),
             is_project_trusted: found.is_project_trusted,
@@ -68,8 +76,20 @@ impl ConfigView {
     }
 }
 
+impl GetView {
+    pub(crate) fn new(settings: &Settings, setting: &'static Setting, ignored: Option<&Ignored>) -> Self {
+        Self { setting: SettingView::new(settings, setting), ignored: ignored.map(IgnoredView::new) }
+    }
+}
+
+impl IgnoredView {
+    fn new(it: &Ignored) -> Self {
+        Self { key: it.setting.key, value: it.value.to_json(), needs_trust: it.needs_trust }
+    }
+}
+
 impl SettingView {
-    pub(crate) fn new(settings: &Settings, setting: &'static Setting) -> Self {
+    fn new(settings: &Settings, setting: &'static Setting) -> Self {
         let (origin, file, variable) = match settings.origin(setting) {
             ValueSource::Default => (SettingOrigin::Default, None, None),
             ValueSource::User(path) => (SettingOrigin::User, Some(path.clone()), None),

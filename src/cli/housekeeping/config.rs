@@ -10,18 +10,19 @@ use clap::{Args, Subcommand};
 use crate::app::asker::PersonsTask;
 use crate::app::config::change::{self, Changed, Files};
 use crate::app::config::file;
-use crate::app::config::layers::{Settings, ValueSource};
+use crate::app::config::layers::{Ignored, Settings, ValueSource};
 use crate::app::config::setting::{SETTINGS, Setting};
 use crate::app::config::sources::{Configuration, PROJECT_FILE};
 use crate::app::config::value::SettingValue;
-use crate::app::view::settings::{ConfigView, SettingView};
+use crate::app::view::settings::{ConfigView, GetView};
 use crate::cli::chain::answering::editor;
 use crate::cli::context::{Context, config_path};
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::one_line;
-use crate::cli::output::{hint, print, print_json, print_line, tell, warn};
+use crate::cli::output::{self, hint, print, print_json, print_line, tell, warn};
 use crate::core::text::shell::shell_path;
+use crate::core::text::wrap::{columns, wrapped};
 
 /// List and change settings
 ///
@@ -148,52 +149,70 @@ fn list(context: &Context, json: bool) -> Result<ExitStatus, CliError> {
     if json {
         print_json(&ConfigView::new(&found, config_path()))?;
     } else {
-        print(&SETTINGS.iter().map(|setting| line(&found.settings, setting)).collect::<String>())?;
+        let width = output::width().unwrap_or(usize::MAX);
+        print(&SETTINGS.iter().map(|setting| lines(&found.settings, setting, width)).collect::<String>())?;
     }
-    Ok(report(&found))
+    Ok(report(context, &found))
 }
 
 /// Reports values that have no effect. A broken file counts as a failure.
-fn report(found: &Configuration) -> ExitStatus {
-    for problem in &found.problems {
-        warn(&format!("{}: {}", problem.path.display(), problem.what));
-    }
+fn report(context: &Context, found: &Configuration) -> ExitStatus {
+    context.warn_of_problems(found);
+    report_ignored(found, &found.settings.ignored.iter().collect::<Vec<_>>());
+    if found.problems.is_empty() && found.unusable.is_empty() { ExitStatus::Ok } else { ExitStatus::Failed }
+}
+
+/// Reports values of the project's file that are ignored.
+fn report_ignored(found: &Configuration, ignored: &[&Ignored]) {
     let file = found.project.as_deref().unwrap_or(Path::new(PROJECT_FILE)).display();
-    for it in &found.settings.ignored {
+    for it in ignored {
         let why = if it.needs_trust { "you have not trusted the file" } else { "only your own file can set it" };
         warn(&format!("`{}` in {file} is ignored: {why}", it.setting.key));
     }
-    if found.settings.ignored.iter().any(|it| it.needs_trust) {
+    if ignored.iter().any(|it| it.needs_trust) {
         hint("read the file, then run agent-cli config trust");
     }
-    if found.problems.is_empty() { ExitStatus::Ok } else { ExitStatus::Failed }
 }
 
-/// Formats a setting as a line of TOML, with its origin.
-fn line(settings: &Settings, setting: &Setting) -> String {
+/// A setting as TOML, unless it is not set, and a comment: its origin, or what it is for.
+fn entry(settings: &Settings, setting: &Setting) -> (String, String) {
     let Some(value) = settings.shown(setting) else {
-        return format!("# {} is not set: {}\n", setting.key, setting.help);
+        return (String::new(), format!("{} is not set: {}", setting.key, setting.help));
     };
     let origin = match settings.origin(setting) {
         ValueSource::Default => "default".to_owned(),
         ValueSource::User(path) | ValueSource::Project(path) => path.display().to_string(),
         ValueSource::Variable(name) => format!("${name}"),
     };
-    format!("{} = {}  # {}\n", setting.key, value.to_toml(), one_line(&origin))
+    (format!("{} = {}", setting.key, value.to_toml()), one_line(&origin))
+}
+
+/// Formats a setting as a line of TOML, or as several if it would be wider than the terminal.
+fn lines(settings: &Settings, setting: &Setting, width: usize) -> String {
+    let (value, comment) = entry(settings, setting);
+    let line = if value.is_empty() { format!("# {comment}\n") } else { format!("{value}  # {comment}\n") };
+    if columns(line.trim_end()) <= width {
+        return line;
+    }
+    let comment = wrapped(&comment, width.saturating_sub(2), 2).join("\n# ");
+    if value.is_empty() { format!("# {comment}\n") } else { format!("{value}\n# {comment}\n") }
 }
 
 fn get(context: &Context, setting: &'static Setting, json: bool) -> Result<ExitStatus, CliError> {
     let found = context.usable_configuration()?;
-    for problem in &found.problems {
-        warn(&format!("{}: {}", problem.path.display(), problem.what));
-    }
+    context.warn_of_problems(&found);
+    let ignored = found.settings.ignored.iter().find(|it| it.setting.key == setting.key);
+    report_ignored(&found, &ignored.into_iter().collect::<Vec<_>>());
     if json {
-        print_json(&SettingView::new(&found.settings, setting))?;
+        print_json(&GetView::new(&found.settings, setting, ignored))?;
         return Ok(ExitStatus::Ok);
     }
     let Some(value) = found.settings.value(setting) else {
-        return Err(CliError::failed(format!("{} is not set", setting.key))
-            .hint(format!("agent-cli config set {} VALUE", setting.key)));
+        let error = CliError::failed(format!("{} is not set", setting.key));
+        // Setting it is not what a person wants whose project sets it.
+        let is_ignored = ignored.is_some_and(|it| it.needs_trust);
+        let hint = format!("agent-cli config set {} VALUE", setting.key);
+        return Err(if is_ignored { error } else { error.hint(hint) });
     };
     print_line(&value.to_string())?;
     Ok(ExitStatus::Ok)
@@ -210,7 +229,11 @@ fn change(
     value: Option<&SettingValue>,
     which: FileArgs,
 ) -> Result<ExitStatus, CliError> {
-    let changed = files(context)?.change(&context.asker(), setting, value, which.file())?;
+    let files = files(context)?;
+    let Some(changed) = files.change(&context.asker(), setting, value, which.file())? else {
+        tell(&format!("{} is not set in {}", setting.key, files.path(which.file())?.display()));
+        return Ok(ExitStatus::Ok);
+    };
     let done = value.map_or("removed".to_owned(), |value| format!("set to {}", one_line(&value.to_string())));
     tell(&format!("{} is {done} in {}", setting.key, changed.path.display()));
     if !changed.is_trusted {
@@ -222,10 +245,11 @@ fn change(
 fn edited(context: &Context, which: FileArgs) -> Result<ExitStatus, CliError> {
     let files = files(context)?;
     let path = files.path(which.file())?;
+    editor::refuse_without_a_terminal(&path)?;
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| CliError::failed(format!("{}: {error}", folder.display())))?;
     }
-    editor::open(&path, "nothing was changed")?;
+    editor::open(&path, &format!("{} was not changed", path.display()))?;
     let Some(Changed { path, is_trusted, problems }) = files.edited(which.file())? else { return Ok(ExitStatus::Ok) };
     for problem in &problems {
         warn(&format!("{}: {problem}", path.display()));
@@ -243,10 +267,10 @@ fn trust_project(context: &Context) -> Result<ExitStatus, CliError> {
     let found = context.configuration(&files.directory.unwrap_or_default())?;
     for setting in SETTINGS {
         if matches!(found.settings.origin(setting), ValueSource::Project(_)) {
-            tell(line(&found.settings, setting).split("  # ").next().unwrap_or_default());
+            tell(&entry(&found.settings, setting).0);
         }
     }
-    Ok(report(&found))
+    Ok(report(context, &found))
 }
 
 fn untrust_project(context: &Context) -> Result<ExitStatus, CliError> {

@@ -83,6 +83,7 @@ impl Serve {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let Self { listen, open, read_only, token_file, allowed_host: allowed_hosts } = self;
         let store = context.store()?;
+        context.warn_of_config(None);
         context.app_to_decide(&store).asker.may(PersonsTask::Serve)?;
         if marks::runner().is_some() {
             return Err(CliError::usage(PersonsTask::Serve.refusal().0).hint(PersonsTask::Serve.refusal().1));

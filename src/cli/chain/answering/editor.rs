@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -33,15 +33,30 @@ pub(super) fn write(initial: &str) -> Result<Option<String>, CliError> {
     Ok(Some(text.strip_suffix('\r').unwrap_or(text).to_owned()).filter(|text| !text.trim().is_empty()))
 }
 
-/// Finds the editor as git and crontab do.
-fn editor() -> String {
+/// The editor that the person has chosen.
+fn chosen() -> Option<String> {
     let named = |name| env::var(name).ok().filter(|value| !value.trim().is_empty());
-    named("VISUAL").or_else(|| named("EDITOR")).unwrap_or_else(|| "vi".to_owned())
+    named("VISUAL").or_else(|| named("EDITOR"))
+}
+
+/// The editor of git and crontab, unless the person has chosen one.
+const USUAL: &str = "vi";
+
+/// Refuses to edit a file where the usual editor would not work. As with git, a chosen editor may need no terminal.
+pub(crate) fn refuse_without_a_terminal(path: &Path) -> Result<(), CliError> {
+    if chosen().is_some() || io::stdin().is_terminal() && io::stdout().is_terminal() {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(CliError::usage(format!(
+        "cannot edit {path}: {USUAL} needs a terminal, and VISUAL and EDITOR name no other editor"
+    ))
+    .hint("agent-cli config set KEY VALUE changes a setting without an editor"))
 }
 
 /// Opens a file in the editor and waits until the editor ends. `otherwise` says what the editor's failure means.
 pub(crate) fn open(path: &Path, otherwise: &str) -> Result<(), CliError> {
-    let editor = editor();
+    let editor = chosen().unwrap_or_else(|| USUAL.to_owned());
     let mut command = tokio::process::Command::new("sh");
     // As with git, the editor may have arguments.
     command.arg("-c").arg(format!("{editor} \"$@\"")).arg(&editor).arg(path);
@@ -54,7 +69,12 @@ pub(crate) fn open(path: &Path, otherwise: &str) -> Result<(), CliError> {
     if ended.success() {
         return Ok(());
     }
-    let how = ended.code().map_or("was killed".to_owned(), |code| format!("ended with exit status {code}"));
+    let how = match ended.code() {
+        None => "was killed".to_owned(),
+        // That of the shell.
+        Some(127) => "was not found".to_owned(),
+        Some(code) => format!("ended with exit status {code}"),
+    };
     Err(CliError::failed(format!("the editor ({editor}) {how}, so {otherwise}"))
         .hint("VISUAL or EDITOR names another one"))
 }
