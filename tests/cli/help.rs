@@ -2082,8 +2082,15 @@ fn every_command_explains_itself() {
 /// The commands that help lists.
 pub(crate) fn listed_commands(world: &World) -> Vec<String> {
     let help = world.run(&["-h"]).succeeds().stdout.clone();
-    let names = help.lines().filter_map(|line| line.strip_prefix("  ")?.split([' ', ',']).next());
-    let names: Vec<_> = names.filter(|name| name.starts_with(char::is_alphabetic)).map(str::to_owned).collect();
+    let names = help.lines().filter_map(|line| line.strip_prefix("  ")?.split("  ").next());
+    let names = names.filter(|names| names.starts_with(char::is_alphabetic) && !names.starts_with("agent-cli"));
+    // An alias is not a command of its own.
+    let command = |name| {
+        let help = world.run(&[name, "-h"]).succeeds().stdout.clone();
+        help.split("Usage: agent-cli ").nth(1).and_then(|usage| usage.split_whitespace().next()).map(str::to_owned)
+    };
+    let mut names: Vec<_> = names.flat_map(|names| names.split(", ")).filter_map(command).collect();
+    names.dedup();
     assert!(names.len() > 20, "{names:?}");
     names
 }

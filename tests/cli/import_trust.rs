@@ -204,8 +204,10 @@ fn a_digest_trusts_the_file_that_was_listed_and_no_other() {
     let cwd = format!("{}={}", there.project().display(), here.project().display());
     let listed = here.run(&["import", "chain.tar", "--cwd", &cwd]);
     listed.exits_with(2);
+    let digest = here.run(&["import", "chain.tar", "--cwd", &cwd, "--json"]).json()["digest"].clone();
     let trust =
         listed.stderr.split_whitespace().find(|word| word.starts_with("--trust=")).expect("a digest").to_owned();
+    assert_eq!(trust, format!("--trust={}", digest.as_str().expect("a text")));
     let archive = std::fs::read(&file).expect("it is there");
     std::fs::write(&file, [&archive[..], b"\0"].concat()).expect("it is ours");
     let refused = here.run(&["import", "chain.tar", "--cwd", &cwd, &trust]);

@@ -47,7 +47,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("chain-status", schema::<ChainStatusView>("spawn, resume, resume --all and watch with --json")),
         ("estimate", schema::<EstimateView>("spawn and resume with --estimate --json")),
-        ("request", schema::<AgentsSpawn>("an agent's spawn --json")),
+        ("request", schema::<AgentsSpawn>("spawn --json of an agent, or with --detach or --on")),
         ("ls", schema::<Vec<ChainView>>("ls --json")),
         ("tree", schema::<Vec<AgentView>>("tree --json")),
         ("show", schema::<AgentDetailView>("show --json")),

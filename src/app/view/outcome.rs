@@ -243,7 +243,12 @@ pub(crate) enum ImportView<'a> {
         next: String,
     },
     /// Nothing: the chain is not trusted yet. This is what it would run.
-    NotTrusted(&'a Inventory),
+    NotTrusted {
+        #[serde(flatten)]
+        inventory: &'a Inventory,
+        /// The file's digest. With it, `--trust` imports this file and no other.
+        digest: &'a str,
+    },
 }
 
 /// What `move` has done.

@@ -63,7 +63,7 @@ impl Import {
             import::read(&app, &name, BufReader::new(file), self.cwd.clone())?
         };
         let archive = archive.adapt(context.settings(None)?.claude.as_deref(), context.launch()?)?;
-        if self.trust.is_none() && !self.is_trusted(archive.inventory())? {
+        if self.trust.is_none() && !self.is_trusted(archive.inventory(), &archive.digest)? {
             let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
             let file = if is_plain { name } else { quoted(&name) };
             // Standard input cannot be read twice.
@@ -87,11 +87,11 @@ impl Import {
     }
 
     /// Shows what the chain would run, and asks for confirmation if possible.
-    fn is_trusted(&self, inventory: &Inventory) -> Result<bool, CliError> {
+    fn is_trusted(&self, inventory: &Inventory, digest: &str) -> Result<bool, CliError> {
         let lines = inventory.lines().join("\n");
         let can_ask = self.file != Path::new("-") && confirm::is_at_a_terminal();
         match (self.json, can_ask) {
-            (true, _) => print_json(&ImportView::NotTrusted(inventory))?,
+            (true, _) => print_json(&ImportView::NotTrusted { inventory, digest })?,
             (false, false) => print(&format!("{lines}\n"))?,
             (false, true) => {
                 tell(&lines);
