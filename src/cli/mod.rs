@@ -232,8 +232,11 @@ fn parse(line: &[OsString]) -> Result<Cli, clap::Error> {
 fn parse_among_all(line: &[OsString], styles: Styles) -> Result<Cli, clap::Error> {
     let mut program = command_groups::listed(Cli::command().styles(styles), GROUPS);
     let parsed = program.try_get_matches_from_mut(line).and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
-    let is_hidden = |name: &str| program.find_subcommand(name).is_some_and(Command::is_hide_set);
-    parsed.map_err(|error| command_groups::suggesting_visible(error, |name| !is_hidden(name)))
+    let visible = |name: &str| {
+        let found = program.find_subcommand(name).filter(|command| !command.is_hide_set());
+        found.map(Command::get_name)
+    };
+    parsed.map_err(|error| command_groups::suggesting_visible(error, visible))
 }
 
 /// Parses the called command if its command line is valid. Only this command's arguments are described, because describing

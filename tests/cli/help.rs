@@ -2126,6 +2126,8 @@ fn a_suggestion_is_a_command_for_people() {
     let said = |word: &str| world.run(&[word]).exits_with(2).stderr.clone();
     assert!(said("questins").contains("a similar subcommand exists: 'questions'"), "{}", said("questins"));
     assert!(said("run").contains("a similar subcommand exists: 'spawn'"), "{}", said("run"));
+    assert!(said("lst").contains("some similar subcommands exist: 'ls', 'stop'\n"), "{}", said("lst"));
+    assert!(said("statu").contains("some similar subcommands exist: 'show', 'stats'\n"), "{}", said("statu"));
     for word in ["permision", "permissions", "hok", "hook-resul", "check-repl"] {
         let said = said(word);
         assert!(

@@ -70,8 +70,9 @@ pub(crate) fn listed(program: Command, groups: &[Group]) -> Command {
     program.help_template(template)
 }
 
-/// Adds suggestions of commands to the error. Only commands for people are suggested: `is_visible` selects them.
-pub(crate) fn suggesting_visible(mut error: Error, is_visible: impl Fn(&str) -> bool) -> Error {
+/// Adds suggestions of commands to the error, the most similar first. Only commands for people are suggested, and by their own
+/// names: `visible` returns the name of such a command, also for an alias.
+pub(crate) fn suggesting_visible<'a>(mut error: Error, visible: impl Fn(&str) -> Option<&'a str>) -> Error {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return error };
     let meant = OTHER_WORDS.iter().find(|(other, _)| word == other).map(|(_, command)| vec![(*command).to_owned()]);
     let similar = match error.remove(ContextKind::SuggestedSubcommand) {
@@ -79,7 +80,14 @@ pub(crate) fn suggesting_visible(mut error: Error, is_visible: impl Fn(&str) -> 
         Some(ContextValue::String(name)) => vec![name],
         _ => Vec::new(),
     };
-    let names = meant.unwrap_or_else(|| similar.into_iter().filter(|name| is_visible(name)).collect());
+    // Clap's order ends with the most similar one.
+    let mut shown: Vec<String> = Vec::new();
+    for name in similar.iter().rev().filter_map(|name| visible(name)) {
+        if !shown.iter().any(|known| known == name) {
+            shown.push(name.to_owned());
+        }
+    }
+    let names = meant.unwrap_or(shown);
     if names.is_empty() {
         // Without a suggestion, this would print an empty line.
         error.remove(ContextKind::Suggested);
