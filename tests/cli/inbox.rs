@@ -166,6 +166,22 @@ fn a_question_that_is_answered_elsewhere_makes_room_for_the_next() {
 }
 
 #[test]
+fn what_is_left_open_is_counted_at_the_end() {
+    let world = World::new();
+    asking(&world, "one?");
+    asking(&world, "two?");
+    let (inbox, screen) = opened(&world, &[], 80, 40);
+    shows(&screen, "help\n>");
+    world.answer_to("two?", "theirs");
+    asking(&world, "three?");
+    asking(&world, "four?");
+    inbox.types(":q\r");
+    inbox.ends().succeeds();
+    let left = screen.text();
+    assert!(left.ends_with("0 answers recorded, 3 questions left open\n"), "{left}");
+}
+
+#[test]
 fn what_happens_elsewhere_is_noticed() {
     let world = World::new();
     let first = asking(&world, "one?");

@@ -143,7 +143,7 @@ fn attended(store: &Store, walk: &mut Walk<'_>, prompt: &mut Prompt) -> Result<(
     let attending = Attending::mark(store.dir())?;
     let exit = walk.go(prompt)?;
     drop(attending);
-    walk.report(exit);
+    walk.report(exit)?;
     Ok((exit, walk.answered()))
 }
 

@@ -1,5 +1,8 @@
 //! Parses a line that a person types in the inbox: an answer, or a command, which begins with a colon.
 
+use crate::cli::output::format::cut;
+use crate::core::requests::request::RequestKind;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TypedLine<'a> {
     /// An answer, which may name options.
@@ -76,6 +79,36 @@ pub(super) fn could_be_a_command(text: &str) -> bool {
 
 /// Commands of other programs that leave something open or quit.
 const OTHERS: [&str; 3] = ["exit", "later", "next"];
+
+/// The answer that an empty line gives.
+pub(super) fn default(kind: &RequestKind) -> Option<&str> {
+    match kind {
+        RequestKind::Ask(form) => form.default.as_deref(),
+        _ => None,
+    }
+}
+
+/// Says what can be typed as an answer.
+pub(super) fn how_to_answer(kind: &RequestKind, is_uninvited: bool) -> String {
+    let how = match kind {
+        RequestKind::Permission { .. } => "allow, or deny and why".to_owned(),
+        RequestKind::Plan(plan) => {
+            let modes = plan.modes.iter().map(|mode| cut(mode, 40)).collect::<Vec<_>>().join("|");
+            format!("allow, allow {modes}, or deny and why")
+        }
+        RequestKind::Ask(form) => match form.naming() {
+            Some(naming) => format!("your answer: {naming}"),
+            None => "your answer".to_owned(),
+        },
+        _ => "your answer".to_owned(),
+    };
+    let enter = match (default(kind), is_uninvited) {
+        (Some(_), _) => "Enter: the default, ",
+        (None, true) => "Enter: later, ",
+        (None, false) => "",
+    };
+    format!("{how}\nor {enter}:edit :skip :back :quit, :? for help\n")
+}
 
 #[cfg(test)]
 mod tests {

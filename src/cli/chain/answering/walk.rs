@@ -11,7 +11,7 @@ use crate::app::lookup::{Projects, here};
 use crate::cli::chain::answering::editor;
 use crate::cli::chain::answering::said_back::said_back;
 use crate::cli::chain::answering::terminal_prompt::{Line, Prompt};
-use crate::cli::chain::answering::typed::{self, Command, TypedLine};
+use crate::cli::chain::answering::typed::{self, Command, TypedLine, default, how_to_answer};
 use crate::cli::confirm;
 use crate::cli::error::CliError;
 use crate::cli::output::format::cut;
@@ -140,23 +140,30 @@ impl<'a> Walk<'a> {
     /// Appends questions that were asked in the meantime.
     fn refresh(&mut self) -> Result<(), CliError> {
         self.app.now = Timestamp::now();
+        let found = match self.questions {
+            // It may have been answered before, but its answer may be replaced.
+            Asked::Only(question) if self.items.is_empty() => self.app.store.questions(question, false)?,
+            _ => self.open(self.items.iter().filter(|item| !item.answered).count() + AHEAD)?,
+        };
+        let known: HashSet<RequestId> = self.items.iter().map(|item| item.id).collect();
+        let new = found.into_iter().filter(|open| !known.contains(&open.id) && !self.dropped.contains(&open.id));
+        self.items.extend(new.map(|open| Item { id: open.id, root: open.root, answered: false }));
+        Ok(())
+    }
+
+    /// Reads the questions that are open now. Of a project, it reads at most this many, and counts the others.
+    fn open(&mut self, wanted: usize) -> Result<Vec<Question>, CliError> {
         let store = self.app.store;
-        let found = match &mut self.questions {
+        Ok(match &mut self.questions {
             Asked::InProject(project, projects) => {
-                let wanted = self.items.iter().filter(|item| !item.answered).count() + AHEAD;
                 let directories = project.as_ref().map(|project| projects.directories(store, project));
                 let open = store.first_questions(wanted, directories.transpose()?.as_deref(), true)?;
                 (self.behind, self.elsewhere) = (usize::try_from(open.more).unwrap_or(usize::MAX), open.elsewhere);
                 open.questions
             }
             Asked::Below(frame) => store.questions(Some(*frame), true)?,
-            Asked::Only(question) if self.items.is_empty() => store.questions(*question, false)?,
-            Asked::Only(_) => Vec::new(),
-        };
-        let known: HashSet<RequestId> = self.items.iter().map(|item| item.id).collect();
-        let new = found.into_iter().filter(|open| !known.contains(&open.id) && !self.dropped.contains(&open.id));
-        self.items.extend(new.map(|open| Item { id: open.id, root: open.root, answered: false }));
-        Ok(())
+            Asked::Only(question) => store.questions(*question, true)?,
+        })
     }
 
     /// Shows one question, and handles what the person types.
@@ -322,10 +329,10 @@ impl<'a> Walk<'a> {
         self.at + self.dropped.len()
     }
 
-    /// Reports how many questions were answered, and how many are still open.
-    pub(super) fn report(&self, exit: Exit) {
+    /// Reports how many questions were answered here, and how many are open now.
+    pub(super) fn report(&mut self, exit: Exit) -> Result<(), CliError> {
         let answered = self.items.iter().filter(|item| item.answered).count();
-        let open = self.items.len() + self.behind - answered;
+        let open = self.open(0)?.len() + self.behind;
         let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         match (answered, open) {
             (0, 0) => tell("no open questions"),
@@ -335,6 +342,7 @@ impl<'a> Walk<'a> {
         if exit != Exit::Interrupted && matches!(self.questions, Asked::InProject(..)) {
             ListCommand::new("inbox", "question", &[]).tell_of_elsewhere(self.elsewhere);
         }
+        Ok(())
     }
 }
 
@@ -344,35 +352,6 @@ fn by(asked: &Question) -> String {
     let who = who.map(|user| format!(" by {}", cut(&user, 40))).unwrap_or_default();
     let what = asked.answer.as_ref().map(|answer| format!(": {}", cut(answer, 60))).unwrap_or_default();
     format!("{who}{what}")
-}
-
-/// The answer that an empty line gives.
-fn default(kind: &RequestKind) -> Option<&str> {
-    match kind {
-        RequestKind::Ask(form) => form.default.as_deref(),
-        _ => None,
-    }
-}
-
-fn how_to_answer(kind: &RequestKind, is_uninvited: bool) -> String {
-    let how = match kind {
-        RequestKind::Permission { .. } => "allow, or deny and why".to_owned(),
-        RequestKind::Plan(plan) => {
-            let modes = plan.modes.iter().map(|mode| cut(mode, 40)).collect::<Vec<_>>().join("|");
-            format!("allow, allow {modes}, or deny and why")
-        }
-        RequestKind::Ask(form) => match form.naming() {
-            Some(naming) => format!("your answer: {naming}"),
-            None => "your answer".to_owned(),
-        },
-        _ => "your answer".to_owned(),
-    };
-    let enter = match (default(kind), is_uninvited) {
-        (Some(_), _) => "Enter: the default, ",
-        (None, true) => "Enter: later, ",
-        (None, false) => "",
-    };
-    format!("{how}\nor {enter}:edit :skip :back :quit, :? for help\n")
 }
 
 /// The step for a line that is not an answer.
