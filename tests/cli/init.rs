@@ -260,9 +260,9 @@ fn the_plugin_is_registered_by_claude_itself() {
     let plugins = || fs::read_to_string(world.home().join("plugins")).unwrap_or_default();
     let dry = world.run(&["init", "--plugin", "--dry-run"]);
     insta::assert_snapshot!(dry, @"
-    writes [STATE]/plugin
-    runs [PROJECT]/claude plugin marketplace add [STATE]/plugin
-    runs [PROJECT]/claude plugin install agent-cli@agent-cli
+    would write [STATE]/plugin
+    would run [PROJECT]/claude plugin marketplace add [STATE]/plugin
+    would run [PROJECT]/claude plugin install agent-cli@agent-cli
     --- exit status: 0
     ");
     assert!(!world.state().exists() && plugins().is_empty());

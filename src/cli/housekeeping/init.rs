@@ -157,9 +157,8 @@ impl SetupOptions {
         context.asker().may(PersonsTask::SetUp)?;
         let directory = plan.directory.display();
         let is_removal = command == "uninit";
-        let verb = if is_removal { "removes" } else { "writes" };
-        let files = format!("{verb} {directory}\n");
-        let calls = plan.commands().into_iter().map(|call| format!("runs {call}\n"));
+        let files = format!("would {} {directory}\n", if is_removal { "remove" } else { "write" });
+        let calls = plan.commands().into_iter().map(|call| format!("would run {call}\n"));
         let shown = if is_removal { calls.chain([files]).collect() } else { files + &calls.collect::<String>() };
         if self.dry_run {
             print(&shown)?;
