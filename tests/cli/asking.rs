@@ -28,7 +28,8 @@ fn only_an_option_is_an_answer() {
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.command(["questions", &root]).on_terminal(40), @"
-    [ID2:8] of root.md in the chain [ID1:8], [TIME] ([AGE] ago)
+    [ID2:8] of root.md in the chain
+    [ID1:8], [TIME] ([AGE] ago)
       │  Deploy?
     context:
       │  All tests pass.

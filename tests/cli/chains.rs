@@ -48,6 +48,10 @@ fn a_list_has_the_open_chains_of_the_project_and_counts_the_others() {
         let coloured = world.run(&[&["--color", "always"], &args[..]].concat()).stdout;
         assert!(coloured.contains("\u{1b}[1m\u{1b}[33masks\u{1b}[0m"), "{coloured:?}");
     }
+    for name in ["over-budget", "over_budget", "over budget", "can_continue", "approve?", "plan?"] {
+        let said = world.run(&["ls", "--status", name]);
+        assert!(said.succeeds().stderr.starts_with("no chain in this project is "), "{name}: {said}");
+    }
     let plain = world.command(["ls", "-a"]).with("NO_COLOR", "1").on_terminal(80).stdout;
     assert!(plain.contains("asks") && !plain.contains('\u{1b}'), "{plain:?}");
     let count = |args: &[&str]| world.run(&[&["ls", "--json"], args].concat()).json().as_array().map(Vec::len);
@@ -272,4 +276,37 @@ fn a_person_gives_a_chain_another_name_or_none() {
     world.file("names.md", format!("run agent-cli name {id} mine 2>&1; true\nreply {{result}}\n"));
     let refused = world.run(&["spawn", "names.md"]).stdout;
     assert!(refused.contains("agents cannot name chains"), "{refused}");
+}
+
+#[test]
+fn a_narrow_terminal_shows_what_is_asked() {
+    let world = World::new();
+    world.file(
+        "asks.md",
+        "ask Which of the two servers shall get the release tonight, and who will look after it?\nreply x\n",
+    );
+    world.spawn_paused("asks.md");
+    insta::assert_snapshot!(world.command(["ls"]).on_terminal(60), @"
+    CHAIN     STATE  AGE  COST   TASK
+    [ID1:8]  asks   [AGE]  $0.03  asks.md
+      [ID2:8]: Which of the two servers shall get the release
+      tonight, and who will look after it?, asked [AGE] ago
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(world.command(["ls"]).on_terminal(40), @"
+    CHAIN     STATE  TASK
+    [ID1:8]  asks   asks.md
+      [ID2:8]: Which of the two servers
+      shall get the release tonight, and who
+      will look after it?, asked [AGE] ago
+    --- exit status: 0
+    ");
+    let id = world.run(&["questions", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    for command in ["questions", "show"] {
+        let shown = world.command([command, &id]).with("PAGER", "cat").on_terminal(40).stdout;
+        let header = shown.lines().skip_while(|line| !line.starts_with(&id[..8])).take(2).collect::<Vec<_>>();
+        assert!(header.iter().all(|line| line.chars().count() <= 40) && header[1].ends_with("ago)"), "{shown}");
+        let piped = world.run(&[command, &id]).stdout;
+        assert!(piped.lines().any(|line| line.contains("tonight, and who will look after it?")), "{piped}");
+    }
 }

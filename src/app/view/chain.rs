@@ -78,7 +78,7 @@ impl ChainState {
         statuses.chain(shown.filter(is_new).map(Self::Shown))
     }
 
-    /// The name that options accept.
+    /// The name of an option.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Agent(status) => status.name(),
@@ -87,6 +87,22 @@ impl ChainState {
             Self::Shown(ShownState::CanContinue) => "can-continue",
             Self::Shown(shown) => shown.name(),
         }
+    }
+
+    /// Its other spellings: those of JSON, and of lists.
+    pub(crate) fn other_names(self) -> &'static [&'static str] {
+        match self {
+            Self::Shown(ShownState::OverBudget) => &["over_budget", "over budget"],
+            Self::Shown(ShownState::CanContinue) => &["can_continue", "can continue"],
+            Self::Shown(ShownState::Approve) => &["approve?"],
+            Self::Shown(ShownState::Plan) => &["plan?"],
+            _ => &[],
+        }
+    }
+
+    /// The state with this name, in any spelling.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::all().find(|state| state.name() == name || state.other_names().contains(&name))
     }
 
     /// Whether a chain with this status may be in this state.

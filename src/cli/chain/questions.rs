@@ -129,7 +129,7 @@ fn as_table(listed: &[QuestionView], now: Timestamp) -> String {
 
 /// Prints each question in full, with how to answer it.
 fn in_full(store: &Store, questions: &[Question]) -> Result<ExitStatus, CliError> {
-    let all = questions.iter().map(|question| question_text::whole(store, question, output::width()));
+    let all = questions.iter().map(|question| question_text::wrapped(store, question, output::width()));
     print_quoted(&all.collect::<Result<Vec<_>, _>>()?.join("\n"))?;
     if let Some(open) = questions.iter().find(|question| question.answer.is_none() && question.expired.is_none()) {
         if let RequestKind::Ask(form) = answer_files::observed(store, open.clone(), Timestamp::now())?.kind {

@@ -12,9 +12,19 @@ use crate::core::requests::approval;
 use crate::core::requests::proposed_plan::ProposedPlan;
 use crate::core::requests::question_form::Form;
 use crate::core::requests::request::RequestKind;
+use crate::core::text::wrap::wrapped_text;
 use crate::local_zone::local_zone;
 use crate::runtime::requests::answer_files;
 use crate::store::{Question, Store, StoreError, Together};
+
+/// Like [`whole`], with every line broken. What is behind bars fits already.
+pub(crate) fn wrapped(store: &Store, asked: &Question, width: Option<usize>) -> Result<String, StoreError> {
+    let text = whole(store, asked, width)?;
+    Ok(match width {
+        Some(width) => wrapped_text(&text, width),
+        None => text,
+    })
+}
 
 /// Formats the whole question, with the agent that asks.
 pub(crate) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Result<String, StoreError> {
@@ -89,7 +99,7 @@ pub(crate) fn to_answer_form(form: &Form) -> String {
 
 /// Shows the whole question.
 pub(crate) fn show(store: &Store, asked: &Question) -> Result<(), CliError> {
-    let text = whole(store, asked, output::width_of_errors())?;
+    let text = wrapped(store, asked, output::width_of_errors())?;
     output::ask(&text);
     // The beginning of the text has scrolled off the screen.
     if text.lines().count() > 20 {

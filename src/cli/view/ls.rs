@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -14,13 +14,14 @@ use crate::cli::arguments::since::{Since, since};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::output::format::{age, one_line, toned_table};
+use crate::cli::output::format::{age, fitted, one_line, toned_table};
 use crate::cli::output::{self, ListCommand, Tone, TonedLine, hint, print_json, print_toned, tell};
 use crate::cli::report::costs;
 use crate::cli::report::status_report;
 use crate::cli::report::waits::with_times;
 use crate::core::chain::waiting_on::shown_state::{Actor, ShownState};
 use crate::core::text::shell::quoted;
+use crate::core::text::wrap::wrapped_within;
 use crate::local_zone::local_zone;
 use crate::store::ChainFilter;
 
@@ -92,8 +93,8 @@ pub(crate) struct Ls {
 }
 
 fn state() -> impl TypedValueParser<Value = ChainState> {
-    let parser = PossibleValuesParser::new(ChainState::all().map(ChainState::name));
-    parser.try_map(|name| ChainState::all().find(|state| state.name() == name).ok_or("unknown"))
+    let value = |state: ChainState| PossibleValue::new(state.name()).aliases(state.other_names());
+    PossibleValuesParser::new(ChainState::all().map(value)).try_map(|name| ChainState::named(&name).ok_or("unknown"))
 }
 
 impl Ls {
@@ -173,10 +174,11 @@ impl Ls {
         }
     }
 
-    /// Formats the table. A narrow terminal gets only the columns that identify a chain and its purpose. The reason is on the
-    /// next line.
+    /// Formats the table. On a narrow terminal, the reason is below the row, because the columns leave no room for it. A very narrow
+    /// one gets only the columns that identify a chain and its purpose.
     fn table(&self, listed: &[ChainView], here: &Path, now: Timestamp) -> Vec<TonedLine> {
         let is_wide = output::width().is_none_or(|width| width >= NARROW);
+        let beneath = output::width().filter(|width| *width < ROOMY);
         let with_names = listed.iter().any(|chain| chain.name.is_some());
         let with_directories = is_wide && self.all_projects && listed.iter().any(|chain| chain.cwd != here);
         let columns = |cells: [String; 7]| {
@@ -195,12 +197,12 @@ impl Ls {
                 chain.cost.0.dollars(),
                 chain.name.clone().unwrap_or_default(),
                 chain.cwd.display().to_string(),
-                if is_wide { format!("{task}  {reason}").trim_end().to_owned() } else { task },
+                if beneath.is_none() { format!("{task}  {reason}").trim_end().to_owned() } else { task },
             ]);
             rows.push((row, tone(chain.state)));
-            if !is_wide && !reason.is_empty() {
-                rows.push((vec![format!("  {reason}")], Tone::Plain));
-            }
+            let Some(width) = beneath.filter(|_| !reason.is_empty()) else { continue };
+            let lines = wrapped_within(&format!("  {}", fitted(&reason, LINES * width)), width, 2);
+            rows.extend(lines.into_iter().map(|line| (vec![line], Tone::Plain)));
         }
         toned_table(&rows, 1)
     }
@@ -216,6 +218,9 @@ fn title_of(task: &str) -> String {
 const MOST: usize = 100;
 /// Terminals with fewer columns get a table with fewer columns.
 const NARROW: usize = 60;
+/// Terminals with fewer columns get reasons below the rows, of about as many lines.
+const ROOMY: usize = 80;
+const LINES: usize = 3;
 
 /// Why a chain is in its state, without details that the state already shows.
 pub(crate) fn reason(chain: &ChainView, now: Timestamp, zone: &TimeZone) -> String {

@@ -69,7 +69,7 @@ impl Show {
                 .iter()
                 .for_each(|warning| output::warn(warning));
             for asked in &questions {
-                print_quoted(&format!("\n{}", question_text::whole(&store, asked, output::width())?))?;
+                print_quoted(&format!("\n{}", question_text::wrapped(&store, asked, output::width())?))?;
             }
             // Agents neither answer nor continue others.
             if context.caller.is_none() {
