@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use crate::app::App;
 use crate::app::error::AppError;
+use crate::app::lists::board::Section;
 use crate::app::lists::chains::{self, Input, has_text};
 use crate::app::view::chain::{ChainState, ChainView};
 use crate::core::chain::frame_state::AgentStatus;
-use crate::core::chain::waiting_on::shown_state::Actor;
 use crate::core::id::FrameId;
 use crate::store::{ChainKind, Chains, Summary};
 
@@ -17,19 +17,9 @@ pub(crate) enum Show {
     /// All chains that are not done. Chains that need a person come first.
     #[default]
     Open,
-    Group(Group),
+    Section(Section),
     Done,
     All,
-}
-
-/// Chains that wait for the same actor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Group {
-    NeedsYou,
-    Working,
-    CanContinue,
-    Waiting,
-    Ended,
 }
 
 #[derive(Debug, Default)]
@@ -44,45 +34,22 @@ pub(crate) struct Outcome {
 pub(crate) const MOST: usize = 50;
 
 impl Show {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Open,
-        Self::Group(Group::NeedsYou),
-        Self::Group(Group::Working),
-        Self::Group(Group::CanContinue),
-        Self::Group(Group::Waiting),
+        Self::Section(Section::NeedsYou),
+        Self::Section(Section::Working),
+        Self::Section(Section::Waiting),
         Self::Done,
         Self::All,
     ];
-}
-
-impl Group {
-    pub(crate) fn of(actor: Actor) -> Self {
-        match actor {
-            Actor::Asked => Self::NeedsYou,
-            Actor::Runner => Self::Working,
-            Actor::Resumer | Actor::Repairer => Self::CanContinue,
-            Actor::Others => Self::Waiting,
-            Actor::Nobody => Self::Ended,
-        }
-    }
-
-    pub(crate) fn title(self) -> &'static str {
-        match self {
-            Self::NeedsYou => "Needs you",
-            Self::Working => "Working",
-            Self::CanContinue => "Can continue",
-            Self::Waiting => "Waiting",
-            Self::Ended => "Ended or paused",
-        }
-    }
 }
 
 /// Lists part number `part` of the chains. With `matching`, only lists chains whose id, name, task or directory contains this
 /// text.
 pub(crate) fn chains(app: &App<'_>, show: Show, matching: Option<&str>, part: usize) -> Result<Outcome, AppError> {
     let skip = part.saturating_mul(MOST);
-    if let Show::Group(group) = show {
-        return of_group(app, group, matching, skip);
+    if let Show::Section(section) = show {
+        return of_section(app, section, matching, skip);
     }
     let input = Input {
         with_done: matches!(show, Show::All | Show::Done),
@@ -94,13 +61,16 @@ pub(crate) fn chains(app: &App<'_>, show: Show, matching: Option<&str>, part: us
         most: Some(MOST),
         ..Input::default()
     };
-    let found = chains::chains(app, &input)?;
+    let mut found = chains::chains(app, &input)?;
+    if show != Show::All {
+        found.chains.sort_by_key(|chain| Section::of(chain.state));
+    }
     let has_more = found.omitted.more > 0;
     Ok(Outcome { chains: found.chains, has_more, is_empty: found.omitted.is_empty })
 }
 
-/// Lists the newest chains of a group. Reads only chains that may belong to the group, and only until the part is full.
-fn of_group(app: &App<'_>, group: Group, matching: Option<&str>, skip: usize) -> Result<Outcome, AppError> {
+/// Lists the newest chains of a section. Reads only chains that may belong to it, and only until the part is full.
+fn of_section(app: &App<'_>, section: Section, matching: Option<&str>, skip: usize) -> Result<Outcome, AppError> {
     let mut kinds = app.store.chain_kinds()?;
     let is_empty = kinds.is_empty();
     kinds.retain(|kind| kind.status != AgentStatus::Done);
@@ -113,17 +83,17 @@ fn of_group(app: &App<'_>, group: Group, matching: Option<&str>, skip: usize) ->
         Ok(found.into_iter().map(|chain| chain.id).collect())
     };
     let (runs, interrupted) = (of_status(AgentStatus::Running)?, of_status(AgentStatus::Cancelled)?);
+    let paused = of_status(AgentStatus::Paused)?;
     let may_belong = |chain: &Summary| {
         let (asks, is_over) = (chain.open_questions > 0, chain.state.is_over());
         // Something that is not recorded may have happened to the chain.
         let is_open = !is_over && (may_continue.contains(&chain.id) || abandoned.contains(&chain.id));
         is_open
-            || match group {
-                Group::NeedsYou => asks && !is_over,
-                Group::Working => runs.contains(&chain.id),
-                Group::CanContinue => is_over || interrupted.contains(&chain.id),
-                Group::Waiting => !asks && !is_over && !runs.contains(&chain.id),
-                Group::Ended => true,
+            || match section {
+                Section::NeedsYou => asks || is_over || interrupted.contains(&chain.id),
+                Section::Working => runs.contains(&chain.id),
+                Section::Waiting => !is_over && !runs.contains(&chain.id) && (!asks || paused.contains(&chain.id)),
+                Section::Ended => is_over,
             }
     };
     let all = app.store.chains(Chains::Newest { most: usize::MAX, kinds: Some(&kinds) })?.chains;
@@ -133,7 +103,7 @@ fn of_group(app: &App<'_>, group: Group, matching: Option<&str>, skip: usize) ->
     let found: Vec<Summary> = all.into_iter().filter(may_belong).filter(has_matching).collect();
     for view in ChainView::gather_all(app.store, &found, &abandoned, app.now) {
         let view = view?;
-        match Group::of(view.state.actor()) == group {
+        match Section::of(view.state) == section {
             true if left > 0 => left -= 1,
             true if outcome.chains.len() == MOST => {
                 outcome.has_more = true;
@@ -178,7 +148,7 @@ mod tests {
         let listed = |show| -> Vec<FrameId> {
             chains(&app, show, None, 0).unwrap().chains.into_iter().map(|chain| chain.id).collect()
         };
-        assert!(chains(&app, Show::Group(Group::Waiting), None, 0).unwrap().is_empty);
+        assert!(chains(&app, Show::Section(Section::Waiting), None, 0).unwrap().is_empty);
         let asks = chain(&store, "a", Some(ask("When?")));
         let waits = chain(&store, "b", until(Timestamp::MAX));
         let due = chain(&store, "c", until(Timestamp::UNIX_EPOCH));
@@ -187,10 +157,11 @@ mod tests {
         store.end(store.start(done), &reply("fine"));
         let abandoned = chain(&store, "g", None);
         store.start(abandoned);
-        assert_eq!(listed(Show::Group(Group::NeedsYou)), [asks]);
-        assert_eq!(listed(Show::Group(Group::Waiting)), [waits]);
-        assert_eq!(listed(Show::Group(Group::CanContinue)), [abandoned, ready, failed, due]);
-        assert_eq!(listed(Show::Group(Group::Working)), []);
+        assert_eq!(listed(Show::Section(Section::NeedsYou)), [abandoned, failed, asks]);
+        assert_eq!(listed(Show::Section(Section::Waiting)), [ready, due, waits]);
+        assert_eq!(listed(Show::Section(Section::Ended)), []);
+        assert_eq!(listed(Show::Open), [asks, abandoned, failed, ready, due, waits], "as on the dashboard");
+        assert_eq!(listed(Show::Section(Section::Working)), []);
         assert_eq!(listed(Show::Done), [done]);
         assert_eq!((listed(Show::Open).len(), listed(Show::All).len()), (6, 7));
     }
@@ -211,7 +182,7 @@ mod tests {
             });
             (found.chains.len(), found.has_more, all_match)
         };
-        let needs = Show::Group(Group::NeedsYou);
+        let needs = Show::Section(Section::NeedsYou);
         assert_eq!([part(needs, None, 0), part(needs, None, 1)], [(MOST, true, true), (3, false, true)]);
         assert_eq!(part(needs, None, 2), (0, false, true));
         assert_eq!(part(needs, Some("EVEN1"), 0), ((MOST + 3) / 2, false, true));

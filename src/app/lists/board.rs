@@ -22,15 +22,15 @@ pub(crate) struct Input {
     pub(crate) today: Timestamp,
 }
 
-/// A section of the board.
+/// A section of the board, and of the page: chains for which the same should be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Section {
     NeedsYou,
     Working,
     /// Also chains that can continue.
     Waiting,
-    /// Done or stopped.
-    DoneToday,
+    /// Done or stopped. The board only has those that ended today.
+    Ended,
 }
 
 #[derive(Debug, Default)]
@@ -51,14 +51,23 @@ const MOST: usize = 100;
 const MOST_DONE: usize = 20;
 
 impl Section {
-    pub(crate) const ALL: [Self; 4] = [Self::NeedsYou, Self::Working, Self::Waiting, Self::DoneToday];
+    pub(crate) const ALL: [Self; 4] = [Self::NeedsYou, Self::Working, Self::Waiting, Self::Ended];
 
-    fn of(state: ShownState) -> Self {
+    pub(crate) fn of(state: ShownState) -> Self {
         match (state, state.actor()) {
             (ShownState::CanContinue | ShownState::Paused, _) | (_, Actor::Others) => Self::Waiting,
             (_, Actor::Asked | Actor::Resumer | Actor::Repairer) => Self::NeedsYou,
             (_, Actor::Runner) => Self::Working,
-            (_, Actor::Nobody) => Self::DoneToday,
+            (_, Actor::Nobody) => Self::Ended,
+        }
+    }
+
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::NeedsYou => "Needs you",
+            Self::Working => "Working",
+            Self::Waiting => "Waiting",
+            Self::Ended => "Ended",
         }
     }
 }
@@ -96,7 +105,7 @@ pub(crate) fn board(app: &App<'_>, input: Input) -> Result<Board, AppError> {
         let view = view?;
         let section = Section::of(view.state);
         // A chain that was stopped or paused long ago needs no attention.
-        if section != Section::DoneToday || view.since >= input.today {
+        if section != Section::Ended || view.since >= input.today {
             board.chains.push((section, view));
         }
     }
@@ -204,12 +213,12 @@ mod tests {
         let board = shown(&app, false, Timestamp::UNIX_EPOCH);
         assert_eq!(of(&board, Section::NeedsYou), [asks, interrupted, failed]);
         assert_eq!(of(&board, Section::Waiting), [ready]);
-        assert_eq!(of(&board, Section::DoneToday), [done]);
+        assert_eq!(of(&board, Section::Ended), [done]);
         assert_eq!((board.elsewhere, board.more, board.more_done), (1, 0, 0));
         let all = shown(&app, true, Timestamp::UNIX_EPOCH);
         assert!(of(&all, Section::NeedsYou).contains(&elsewhere) && all.elsewhere == 0);
         let tomorrow = Timestamp::now() + jiff::SignedDuration::from_hours(24);
-        assert_eq!(of(&shown(&app, false, tomorrow), Section::DoneToday), []);
+        assert_eq!(of(&shown(&app, false, tomorrow), Section::Ended), []);
         assert_eq!(of(&shown(&app, false, tomorrow), Section::NeedsYou).len(), 3);
     }
 
@@ -224,7 +233,7 @@ mod tests {
         assert_eq!((of(&board, Section::Waiting).len(), board.more), (MOST, 2));
         (0..MOST_DONE + 3).for_each(|_| _ = store.end(store.start(chain(&store, "/")), &reply("fine")));
         let board = shown(&app, false, Timestamp::UNIX_EPOCH);
-        assert_eq!((of(&board, Section::DoneToday).len(), board.more_done), (MOST_DONE, 3));
+        assert_eq!((of(&board, Section::Ended).len(), board.more_done), (MOST_DONE, 3));
     }
 
     #[test]
@@ -244,8 +253,8 @@ mod tests {
         retry Waiting
         waits Waiting
         paused Waiting
-        stopped DoneToday
-        done DoneToday
+        stopped Ended
+        done Ended
         ");
     }
 }

@@ -14,6 +14,7 @@ use crate::core::chain::tree::{Node, Tree};
 use crate::core::chain::waiting_on::shown_state::ShownState;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
+use crate::core::requests::approval;
 use crate::runtime::RuntimeError;
 use crate::runtime::activity::now::{Doing, activities, activity_of};
 use crate::runtime::run::external_waits;
@@ -117,6 +118,18 @@ impl ChainState {
 }
 
 impl ChainView {
+    /// What a person is asked, if the state of the chain shows that they are, and since when.
+    pub(crate) fn asked(&self) -> Option<(String, Timestamp)> {
+        let blocker = self.blocker()?;
+        let asked = match (self.state, &blocker.what) {
+            (ShownState::Asks, Blocking::Question { form, .. }) => form.question.trim().to_owned(),
+            (ShownState::Approve, Blocking::Permission { tool, input, .. }) => approval::summary(tool, input),
+            (ShownState::Plan, Blocking::Plan { plan, .. }) => plan.summary().to_owned(),
+            _ => return None,
+        };
+        Some((asked, blocker.since))
+    }
+
     /// The blocker that causes the chain's state, or else the first one.
     pub(crate) fn blocker(&self) -> Option<&Blocker> {
         let causes = |blocker: &&Blocker| ShownState::blocked_by(&blocker.what) == self.state;

@@ -80,7 +80,7 @@ fn footer(model: &Model, width: usize) -> Vec<Line<'static>> {
         let style = if is_question { Style::new().add_modifier(Modifier::BOLD) } else { Style::new() };
         lines.extend(wrapped(&one_line(&said), width, 2).into_iter().take(3).map(|line| Line::styled(line, style)));
     }
-    lines.push(keys(width));
+    lines.push(keys(model, width));
     lines
 }
 
@@ -89,9 +89,9 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Formats as many keys as fit. The last keys take precedence.
-fn keys(width: usize) -> Line<'static> {
-    let named = KEYS.iter().filter(|(_, name, _)| !name.is_empty());
+/// Formats as many keys as fit, of those that do something. The last keys take precedence.
+fn keys(model: &Model, width: usize) -> Line<'static> {
+    let named = KEYS.iter().filter(|(key, name, _)| !name.is_empty() && model.has_effect(key));
     let long: Vec<String> = named.clone().map(|(key, name, _)| format!("{key} {name}")).collect();
     let short: Vec<String> = named
         .map(|(key, name, _)| if matches!(*key, "?" | "q") { format!("{key} {name}") } else { (*key).to_owned() })
@@ -117,7 +117,7 @@ fn lines(model: &Model, width: usize) -> (Vec<Line<'static>>, usize) {
         if !lines.is_empty() {
             lines.push(Line::default());
         }
-        lines.push(Line::styled(fitted(section.title(), width), bold));
+        lines.push(Line::styled(fitted(&text::title(section), width), bold));
         for chain in chains {
             let is_selected = Some(chain.id) == model.selected;
             if is_selected {
@@ -125,7 +125,7 @@ fn lines(model: &Model, width: usize) -> (Vec<Line<'static>>, usize) {
             }
             lines.extend(rows(model, chain, width, is_selected));
         }
-        if section == Section::DoneToday && model.board.more_done > 0 {
+        if section == Section::Ended && model.board.more_done > 0 {
             let projects = if model.all_projects { " --all-projects" } else { "" };
             lines.push(note(&format!("  {} more: agent-cli ls --all{projects}", model.board.more_done), width));
         }

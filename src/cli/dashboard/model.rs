@@ -169,24 +169,8 @@ impl Model {
     /// Handles a key that acts on the selected chain.
     fn act(&mut self, key: KeyCode) -> Option<Action> {
         let chain = self.selected_chain()?;
-        let (id, state) = (chain.id, chain.state);
-        let is_asked = chain.open_questions > 0;
-        let refused = match key {
-            KeyCode::Char('a') if !is_asked => "it asks nothing",
-            KeyCode::Char('s') if matches!(state, ShownState::Done) => "it is done already",
-            KeyCode::Char('s') if matches!(state, ShownState::Stopped) => "it was stopped already",
-            KeyCode::Char('p') if state.is_over() => "it has ended",
-            KeyCode::Char('r') if matches!(state, ShownState::Done | ShownState::Stopped) => {
-                "it has ended: agent-cli resume ID --prompt TEXT continues it"
-            }
-            KeyCode::Char('r') if matches!(state, ShownState::OverBudget) => {
-                "its budget is spent: agent-cli resume ID --max-budget-usd X"
-            }
-            KeyCode::Char('r') if is_asked && state.actor() == Actor::Asked => "it waits for your answer: a",
-            KeyCode::Char('r') if matches!(state, ShownState::Working) => "it is working",
-            _ => "",
-        };
-        if !refused.is_empty() {
+        let (id, is_asked) = (chain.id, chain.open_questions > 0);
+        if let Some(refused) = refused(key, chain) {
             self.said = Some(refused.replace("ID", &id.short()));
             return None;
         }
@@ -205,6 +189,14 @@ impl Model {
         }
     }
 
+    /// Whether this key does something now.
+    pub(super) fn has_effect(&self, key: &str) -> bool {
+        let is_of_a_chain = matches!(key, "a" | "l" | "o" | "s" | "p" | "r");
+        let code = key.chars().next().map(KeyCode::Char);
+        let acts = |chain| code.is_some_and(|code| refused(code, chain).is_none());
+        !is_of_a_chain || self.selected_chain().is_some_and(acts)
+    }
+
     fn move_by(&mut self, rows: isize) -> Option<Action> {
         self.select(self.place.saturating_add_signed(rows));
         None
@@ -215,6 +207,28 @@ impl Model {
         self.place = place.min(last);
         self.selected = self.board.chains.get(self.place).map(|(_, chain)| chain.id);
     }
+}
+
+/// Why a key does nothing for a chain.
+fn refused(key: KeyCode, chain: &ChainView) -> Option<&'static str> {
+    let (state, is_asked) = (chain.state, chain.open_questions > 0);
+    let why = match key {
+        KeyCode::Char('a') if !is_asked => "it asks nothing",
+        KeyCode::Char('s') if matches!(state, ShownState::Done) => "it is done already",
+        KeyCode::Char('s') if matches!(state, ShownState::Stopped) => "it was stopped already",
+        KeyCode::Char('p') if state.is_over() => "it has ended",
+        KeyCode::Char('p') if matches!(state, ShownState::Paused) => "it was paused already: r continues it",
+        KeyCode::Char('r') if matches!(state, ShownState::Done | ShownState::Stopped) => {
+            "it has ended: agent-cli resume ID --prompt TEXT continues it"
+        }
+        KeyCode::Char('r') if matches!(state, ShownState::OverBudget) => {
+            "its budget is spent: agent-cli resume ID --max-budget-usd X"
+        }
+        KeyCode::Char('r') if is_asked && state.actor() == Actor::Asked => "it waits for your answer: a",
+        KeyCode::Char('r') if matches!(state, ShownState::Working) => "it is working",
+        _ => return None,
+    };
+    Some(why)
 }
 
 /// The number of chains in a page.

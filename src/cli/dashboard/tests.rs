@@ -97,7 +97,7 @@ fn each_width_shows_who_must_act() {
     let (_temp, store) = store();
     let model = model(&store);
     insta::assert_snapshot!(text(&model, 120, 20), @"
-    2 need you, 1 working, 1 waiting, 1 done today                                         all projects; r continues a chain
+    2 need you, 1 working, 1 waiting, 1 ended today                                        all projects; r continues a chain
     Needs you
     > asks          release.md                    Which server shall get the release, and when?⏎The old one is down.     0 s
       failed        migrate.md                    prompt is too long                                                     0 s
@@ -108,7 +108,7 @@ fn each_width_shows_who_must_act() {
     Waiting
       can continue  docs.md                                                                                              0 s
 
-    Done today
+    Ended today
       done          licence.md                                                                                           0 s
 
 
@@ -116,10 +116,10 @@ fn each_width_shows_who_must_act() {
     [ID], 1 agent, $0.25, started 0 s ago in /home/dev/api
     Which server shall get the release, and when?
     The old one is down.
-    a answer  l logs  o open  s stop  p pause  r resume  ? help  q quit
+    a answer  l logs  o open  s stop  p pause  ? help  q quit
     ");
     insta::assert_snapshot!(text(&model, 80, 20), @"
-    2 need you, 1 working, 1 waiting, 1 done today               r continues a chain
+    2 need you, 1 working, 1 waiting, 1 ended today              r continues a chain
     Needs you
     > asks          release.md            Which server shall get the release, …  0 s
       failed        migrate.md            prompt is too long                     0 s
@@ -130,7 +130,7 @@ fn each_width_shows_who_must_act() {
     Waiting
       can continue  docs.md                                                      0 s
 
-    Done today
+    Ended today
       done          licence.md                                                   0 s
 
 
@@ -138,10 +138,10 @@ fn each_width_shows_who_must_act() {
     [ID], 1 agent, $0.25, started 0 s ago in /home/dev/api
     Which server shall get the release, and when?
     The old one is down.
-    a answer  l logs  o open  s stop  p pause  r resume  ? help  q quit
+    a answer  l logs  o open  s stop  p pause  ? help  q quit
     ");
     insta::assert_snapshot!(text(&model, 60, 15), @"
-    2 need you, 1 working, 1 waiting, 1 done today
+    2 need you, 1 working, 1 waiting, 1 ended today
     Needs you
     > asks          release.md       Which server shall ge…  0 s
       failed        migrate.md       prompt is too long      0 s
@@ -152,10 +152,10 @@ fn each_width_shows_who_must_act() {
     Waiting
       can continue  docs.md                                  0 s
 
-    Done today
+    Ended today
       done          licence.md                               0 s
 
-    a  l  o  s  p  r  ? help  q quit
+    a answer  l logs  o open  s stop  p pause  ? help  q quit
     ");
     insta::assert_snapshot!(text(&model, 40, 20), @"
     2 need you           r continues a chain
@@ -177,7 +177,7 @@ fn each_width_shows_who_must_act() {
     Which server shall get the release, and
       when?
     The old one is down.
-    a  l  o  s  p  r  ? help  q quit
+    a  l  o  s  p  ? help  q quit
     ");
     insta::assert_snapshot!(text(&model, 20, 10), @"
     2 need you
@@ -273,6 +273,12 @@ fn keys_act_on_the_selected_chain() {
     }
     press(&mut model, 'g');
     assert_eq!(model.selected, Some(asks));
+    for keys in ["alosp?q", "losr?q", "losp?q", "lospr?q", "lo?q"] {
+        let shown = drawn(&model, 80, 20).pop().unwrap();
+        assert_eq!(shown.split("  ").filter_map(|key| key.chars().next()).collect::<String>(), keys, "{shown}");
+        press(&mut model, 'j');
+    }
+    press(&mut model, 'g');
     press(&mut model, '?');
     assert_eq!((press(&mut model, 's'), model.view), (None, View::Chains), "any key leaves the help");
     assert_eq!((press(&mut model, 't'), model.all_projects), (Some(Action::Reload), false));

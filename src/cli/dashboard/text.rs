@@ -8,22 +8,17 @@ use crate::cli::dashboard::model::{Continues, Model, Question};
 use crate::cli::output::format::{age, one_line};
 use crate::cli::report::waits::with_times;
 use crate::cli::view::ls::reason;
+use crate::core::chain::waiting_on::Blocking;
 use crate::core::chain::waiting_on::shown_state::ShownState;
-use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
 use crate::core::requests::approval;
 use crate::core::text::escape;
 use crate::core::text::wrap::wrapped_within;
 
-impl Section {
-    pub(super) fn title(self) -> &'static str {
-        match self {
-            Self::NeedsYou => "Needs you",
-            Self::Working => "Working",
-            Self::Waiting => "Waiting",
-            Self::DoneToday => "Done today",
-        }
-    }
+/// The heading of a section.
+pub(super) fn title(section: Section) -> String {
+    let when = if section == Section::Ended { " today" } else { "" };
+    format!("{}{when}", section.title())
 }
 
 /// The chain's name or task. If the chain belongs to another project, the project comes first.
@@ -38,19 +33,9 @@ pub(super) fn name(model: &Model, chain: &ChainView) -> String {
 
 /// The chain's question, activity or reason for waiting, on one line.
 pub(super) fn why(model: &Model, chain: &ChainView) -> String {
-    match chain.blocker().and_then(|blocker| asked(chain, blocker)) {
-        Some(asked) => one_line(&asked) + &more(chain),
+    match chain.asked() {
+        Some((asked, _)) => one_line(&asked) + &more(chain),
         None => reason(chain, model.now, &model.zone),
-    }
-}
-
-/// The question to a person, if the state of the chain shows that it asks one.
-fn asked(chain: &ChainView, blocker: &Blocker) -> Option<String> {
-    match (chain.state, &blocker.what) {
-        (ShownState::Asks, Blocking::Question { form, .. }) => Some(form.question.trim().to_owned()),
-        (ShownState::Approve, Blocking::Permission { tool, input, .. }) => Some(approval::summary(tool, input)),
-        (ShownState::Plan, Blocking::Plan { plan, .. }) => Some(plan.summary().to_owned()),
-        _ => None,
     }
 }
 
@@ -63,8 +48,7 @@ fn more(chain: &ChainView) -> String {
 
 /// How long the chain has been in this state.
 pub(super) fn since(model: &Model, chain: &ChainView) -> String {
-    let asked = chain.blocker().filter(|blocker| asked(chain, blocker).is_some());
-    age(asked.map_or(chain.since, |blocker| blocker.since), model.now)
+    age(chain.asked().map_or(chain.since, |(_, since)| since), model.now)
 }
 
 /// Everything about a chain, in lines of this width.
@@ -112,7 +96,7 @@ pub(super) fn details(model: &Model, chain: &ChainView, width: usize) -> Vec<Str
 
 /// The numbers of chains by section, and the number of chains that need a person.
 pub(super) fn summary(model: &Model) -> [String; 2] {
-    let more = |section| if section == Section::DoneToday { model.board.more_done as usize } else { 0 };
+    let more = |section| if section == Section::Ended { model.board.more_done as usize } else { 0 };
     let counts = Section::ALL.map(|section| (section, model.board.of(section).count() + more(section)));
     let words = counts.map(|(section, count)| match (section, count) {
         (Section::NeedsYou, 0) => "nothing needs you".to_owned(),
@@ -121,7 +105,7 @@ pub(super) fn summary(model: &Model) -> [String; 2] {
         (_, 0) => String::new(),
         (Section::Working, count) => format!("{count} working"),
         (Section::Waiting, count) => format!("{count} waiting"),
-        (Section::DoneToday, count) => format!("{count} done today"),
+        (Section::Ended, count) => format!("{count} ended today"),
     });
     let all: Vec<&str> = words.iter().map(String::as_str).filter(|words| !words.is_empty()).collect();
     [all.join(", "), words[0].clone()]

@@ -62,7 +62,7 @@ fn row(app: &App<'_>, agent: &AgentView, depth: usize) -> Markup {
         li id={ "a-" (agent.id) } class={ "item depth-" (depth.min(DEEPEST)) } {
             a.title href={ "/agent/" (agent.id) } { (line(&agent.task)) }
             (state(agent.state, app.now))
-            span.hidden { " at level " (depth + 1) }
+            span.hidden { " at depth " (depth + 1) }
             @if let Some(doing) = &agent.doing { p.doing { (line(&doing.words(app.now))) } }
             @if let Some(error) = &agent.error { p.error { (block(error)) } }
             p.facts { code { (agent.id.short()) } " · " (agent.cost.0.in_words()) " · since " (time(agent.since)) }

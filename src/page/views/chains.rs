@@ -4,8 +4,9 @@ use maud::{Markup, html};
 
 use crate::app::App;
 use crate::app::error::AppError;
-use crate::app::fronts::chain_list::{self, Group, Show};
+use crate::app::fronts::chain_list::{self, Show};
 use crate::app::fronts::live_view::LiveView;
+use crate::app::lists::board::Section;
 use crate::app::view::chain::ChainView;
 use crate::core::text::escape;
 use crate::page::views::Target;
@@ -19,10 +20,10 @@ pub(super) fn view(app: &App<'_>, target: &Target) -> Result<LiveView, AppError>
     let mut rows: Vec<(String, Markup)> = Vec::new();
     let mut last = None;
     for chain in &found.chains {
-        let group = Group::of(chain.state.actor());
-        if show != Show::All && last.replace(group) != Some(group) {
-            let id = format!("g-{}", group.title().to_lowercase().replace(' ', "-"));
-            rows.push((id.clone(), html! { li.group id=(id) { h2 { (group.title()) } } }));
+        let section = Section::of(chain.state);
+        if show != Show::All && last.replace(section) != Some(section) {
+            let id = format!("g-{}", section.title().to_lowercase().replace(' ', "-"));
+            rows.push((id.clone(), html! { li.group id=(id) { h2 { (section.title()) } } }));
         }
         rows.push((format!("c-{}", chain.id), row(app, chain)));
     }
@@ -48,11 +49,10 @@ pub(super) fn view(app: &App<'_>, target: &Target) -> Result<LiveView, AppError>
 fn key(show: Show) -> &'static str {
     match show {
         Show::Open => "",
-        Show::Group(Group::NeedsYou) => "needs",
-        Show::Group(Group::Working) => "working",
-        Show::Group(Group::CanContinue) => "continue",
-        Show::Group(Group::Waiting) => "waiting",
-        Show::Group(Group::Ended) => "ended",
+        Show::Section(Section::NeedsYou) => "needs",
+        Show::Section(Section::Working) => "working",
+        Show::Section(Section::Waiting) => "waiting",
+        Show::Section(Section::Ended) => "ended",
         Show::Done => "done",
         Show::All => "all",
     }
@@ -61,7 +61,7 @@ fn key(show: Show) -> &'static str {
 fn name(show: Show) -> &'static str {
     match show {
         Show::Open => "All that are not done",
-        Show::Group(group) => group.title(),
+        Show::Section(section) => section.title(),
         Show::Done => "Done",
         Show::All => "All",
     }
@@ -73,6 +73,7 @@ fn row(app: &App<'_>, chain: &ChainView) -> Markup {
             a.title href={ "/chain/" (chain.id) } { (line(chain.name.as_deref().unwrap_or(&chain.task))) }
             (state(chain.state, app.now))
             @if chain.name.is_some() { p { (line(&chain.task)) } }
+            @if let Some((asked, _)) = chain.asked() { p { (line(&asked)) } }
             @if chain.open_questions > 0 { p { a href="/inbox" { (chain.open_questions) " open in the inbox" } } }
             @for doing in chain.doing.values().take(3) { p.doing { (line(&doing.words(app.now))) } }
             @if let Some(error) = &chain.error { p.error { (line(error)) } }

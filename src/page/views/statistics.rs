@@ -31,15 +31,16 @@ pub(super) fn view(app: &App<'_>, target: &Target) -> Result<LiveView, AppError>
     let row = html! {
         div #statistics-row {
             p { (found.total.attempts) " attempts, " (found.total.cost.0.in_words()) }
-            (bars("By day", &found.days))
-            (bars("By model", &found.models))
-            (bars("By file", &found.instructions))
+            (bars("By day", &found.days, ""))
+            (bars("By model", &found.models, "unknown"))
+            (bars("By file", &found.instructions, "prompts"))
         }
     };
     Ok(LiveView::new("Statistics").still(links).live_row("statistics", row))
 }
 
-fn bars(title: &str, sums: &[SumView]) -> Markup {
+/// `unnamed` is the name of a sum that has none, as in `stats`.
+fn bars(title: &str, sums: &[SumView], unnamed: &str) -> Markup {
     let sums = &sums[..sums.len().min(MOST)];
     let dearest = sums.iter().map(|sum| sum.cost.0.cost_usd).fold(0.0, f64::max);
     let width = |usd: f64| rounded(if dearest > 0.0 { usd / dearest * WIDTH } else { 0.0 });
@@ -49,7 +50,7 @@ fn bars(title: &str, sums: &[SumView]) -> Markup {
             ul.bars {
                 @for sum in sums {
                     li {
-                        p { (line(sum.name.as_deref().unwrap_or("other"))) ": " (sum.cost.0.in_words()) ", " (sum.attempts) " attempts" }
+                        p { (line(sum.name.as_deref().unwrap_or(unnamed))) ": " (sum.cost.0.in_words()) ", " (sum.attempts) " attempts" }
                         svg viewBox={ "0 0 " (WIDTH) " 10" } preserveAspectRatio="none" aria-hidden="true" {
                             rect.bar width={ (width(sum.cost.0.cost_usd)) } height="10" {}
                         }
