@@ -4,8 +4,10 @@
 use std::fs;
 use std::path::PathBuf;
 
+use rustix::process::Signal;
+
 use crate::executable::write_executable;
-use crate::gate::wait_until;
+use crate::gate::{Gate, wait_until};
 use crate::outcome::Outcome;
 use crate::repository::{git, repository_in, worktrees};
 use crate::world::{World, write_config};
@@ -32,7 +34,8 @@ fn on_server() -> bool {
     std::env::var_os("AGENT_CLI_TEST_SERVER").is_some()
 }
 
-/// Everything is gone that is not in the database and not on the remote. Another machine has a clone at the same place.
+/// Everything is gone that is not in the database and not on the remote. Another machine has a clone at the same place, but, unlike a local
+/// clone, not the objects that clones do not fetch.
 fn is_lost(world: &World) {
     if on_server() {
         fs::remove_dir_all(world.state()).expect("it can be removed");
@@ -42,7 +45,7 @@ fn is_lost(world: &World) {
         fs::remove_dir_all(world.state().join("worktrees")).expect("it can be removed");
     }
     fs::remove_dir_all(world.project()).expect("it can be removed");
-    git(&world.home(), &format!("clone -q {} {}", bare(world).display(), world.project().display()));
+    git(&world.home(), &format!("clone -q --no-local {} {}", bare(world).display(), world.project().display()));
 }
 
 /// Continues a chain as soon as this host may have it.
@@ -198,6 +201,40 @@ fn a_kill_while_a_worktree_is_pushed_or_fetched_loses_nothing() {
         let [worktree] = worktrees(&world).try_into().expect("one worktree");
         assert!(fs::read_to_string(worktree.join("seen")).expect("it was written").starts_with("new\nchanged\n"));
     }
+}
+
+#[test]
+fn a_fetch_that_hangs_is_interrupted_and_tried_again() {
+    // What a host does before that is another matter.
+    if on_server() {
+        return;
+    }
+    let world = machine();
+    let (ssh, gate) = (world.home().join("ssh"), world.home().join("hangs"));
+    // In the place of ssh: it runs the command here.
+    let text = format!(
+        "#!/bin/sh\nif [ -p '{0}' ]; then echo held >> '{0}.held'; read -r go < '{0}'; fi\nexec sh -c \"$2\"\n",
+        gate.display()
+    );
+    write_executable(&ssh, text);
+    let settings = format!("[core]\nsshCommand = {}\n[ssh]\nvariant = simple\n", ssh.display());
+    fs::write(world.home().join(".gitconfig"), settings).expect("it can be written");
+    let url = format!("ssh://host{}", bare(&world).display());
+    git(&world.project(), &format!("remote set-url origin {url}"));
+    let id = world.run(&["spawn", "root.md", "--worktree", "--remote", "origin"]).started();
+    is_lost(&world);
+    world.answer("tomorrow");
+    let gate = Gate::new(gate);
+    for signal in [Signal::INT, Signal::TERM] {
+        let resume = world.command(["resume", &id]).start();
+        gate.reached_by(1);
+        fs::remove_file(world.home().join("hangs.held")).expect("it was held");
+        resume.signal(signal);
+        let ended = resume.ends();
+        assert!(matches!(ended.code(), Some(130 | 143)), "{ended}");
+    }
+    fs::remove_file(world.home().join("hangs")).expect("it can be removed");
+    world.run(&["resume", &id]).prints("tomorrow");
 }
 
 #[test]

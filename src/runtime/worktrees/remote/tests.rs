@@ -41,7 +41,8 @@ impl Machine {
     fn replace(&self) {
         fs::rename(&self.top, self.top.with_file_name("lost clone")).unwrap();
         fs::rename(&self.worktree.path, self.top.with_file_name("lost worktree")).unwrap();
-        git(&self.bare, &format!("clone -q {} {}", self.bare.display(), self.top.display()));
+        // A local clone would have all objects, also those that clones do not fetch.
+        git(&self.bare, &format!("clone -q --no-local {} {}", self.bare.display(), self.top.display()));
     }
 
     fn fetch(&self, pushed: &Pushed) -> Result<(), WorktreeError> {
