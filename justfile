@@ -12,7 +12,7 @@ ci:
 
 # Show a chain of four agents on the real Claude Code, without an account
 demo:
-    cargo run --locked --release --example demo
+    cargo run --locked --example demo
 
 # Measure what a poll, a hook, and housekeeping cost
 bench *ARGS:

@@ -1,8 +1,8 @@
 //! The birthday chain on the real Claude Code, or one of `examples/patterns`, without an account: the model is a script on this machine.
 //!
 //! ```sh
-//! cargo run --release --example demo
-//! cargo run --release --example demo routing
+//! cargo run --example demo
+//! cargo run --example demo routing
 //! ```
 //!
 //! Claude Code is installed into the build folder by npm, unless `AGENT_CLI_CLAUDE` names one. It runs with a separate home
