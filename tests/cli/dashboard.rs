@@ -89,7 +89,7 @@ fn questions_appear_and_go_without_a_key() {
         }
         world.answer_to("Which colour?", "red");
         shows(&screen, "1 needs you");
-        shows(&screen, if args.is_empty() { "can continue" } else { "1 ended today" });
+        shows(&screen, if args.is_empty() { "can continue" } else { "1 done today" });
         dashboard.types("q");
         dashboard.ends().succeeds();
         assert!(!screen.is_taken());
@@ -119,7 +119,7 @@ fn a_question_is_answered_and_its_chain_continues() {
                 dashboard.types("\r");
             }
         }
-        shows(&screen, "1 ended today");
+        shows(&screen, "1 done today");
         assert_eq!(answered(&world), ["dark red", "now"]);
         dashboard.types("q");
         dashboard.ends().succeeds();
@@ -170,7 +170,7 @@ fn two_dashboards_show_the_same() {
     asks(screen, "help\n>");
     first.types("now\r");
     // The other one watches, so that the first does not ask whether to continue.
-    both.iter().for_each(|(_, screen)| shows(screen, "1 ended today"));
+    both.iter().for_each(|(_, screen)| shows(screen, "1 done today"));
     for (dashboard, screen) in both {
         dashboard.types("q");
         dashboard.ends().succeeds();
@@ -192,7 +192,7 @@ fn a_chain_is_stopped_paused_and_resumed() {
     gate.reached_by(1);
     shows(&screen, "1 working");
     gate.open_for_one();
-    shows(&screen, "1 ended today");
+    shows(&screen, "1 done today");
     asking(&world, "When?");
     shows(&screen, "When?");
     dashboard.types("gp");

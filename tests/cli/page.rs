@@ -462,6 +462,7 @@ fn chains_are_filtered_by_group_and_text_in_each_part() {
         ("show=needs&page=1", 0),
         ("show=waiting", 0),
         ("show=working", 0),
+        ("show=continue", 0),
         ("show=done", 0),
         ("show=all&q=root", 1),
     ] {

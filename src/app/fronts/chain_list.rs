@@ -34,10 +34,11 @@ pub(crate) struct Outcome {
 pub(crate) const MOST: usize = 50;
 
 impl Show {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Open,
         Self::Section(Section::NeedsYou),
         Self::Section(Section::Working),
+        Self::Section(Section::CanContinue),
         Self::Section(Section::Waiting),
         Self::Done,
         Self::All,
@@ -92,6 +93,7 @@ fn of_section(app: &App<'_>, section: Section, matching: Option<&str>, skip: usi
             || match section {
                 Section::NeedsYou => asks || is_over || interrupted.contains(&chain.id),
                 Section::Working => runs.contains(&chain.id),
+                Section::CanContinue => interrupted.contains(&chain.id),
                 Section::Waiting => !is_over && !runs.contains(&chain.id) && (!asks || paused.contains(&chain.id)),
                 Section::Ended => is_over,
             }
@@ -158,9 +160,10 @@ mod tests {
         let abandoned = chain(&store, "g", None);
         store.start(abandoned);
         assert_eq!(listed(Show::Section(Section::NeedsYou)), [abandoned, failed, asks]);
-        assert_eq!(listed(Show::Section(Section::Waiting)), [ready, due, waits]);
+        assert_eq!(listed(Show::Section(Section::CanContinue)), [ready, due]);
+        assert_eq!(listed(Show::Section(Section::Waiting)), [waits]);
         assert_eq!(listed(Show::Section(Section::Ended)), []);
-        assert_eq!(listed(Show::Open), [asks, abandoned, failed, ready, due, waits], "as on the dashboard");
+        assert_eq!(listed(Show::Open), [asks, abandoned, failed, ready, due, waits]);
         assert_eq!(listed(Show::Section(Section::Working)), []);
         assert_eq!(listed(Show::Done), [done]);
         assert_eq!((listed(Show::Open).len(), listed(Show::All).len()), (6, 7));

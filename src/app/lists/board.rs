@@ -22,12 +22,13 @@ pub(crate) struct Input {
     pub(crate) today: Timestamp,
 }
 
-/// A section of the board, and of the page: chains for which the same should be done.
+/// A section of the page, and of the board: chains for which the same should be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Section {
     NeedsYou,
     Working,
-    /// Also chains that can continue.
+    /// The board has them among those that wait.
+    CanContinue,
     Waiting,
     /// Done or stopped. The board only has those that ended today.
     Ended,
@@ -51,11 +52,12 @@ const MOST: usize = 100;
 const MOST_DONE: usize = 20;
 
 impl Section {
-    pub(crate) const ALL: [Self; 4] = [Self::NeedsYou, Self::Working, Self::Waiting, Self::Ended];
+    pub(crate) const OF_BOARD: [Self; 4] = [Self::NeedsYou, Self::Working, Self::Waiting, Self::Ended];
 
     pub(crate) fn of(state: ShownState) -> Self {
         match (state, state.actor()) {
-            (ShownState::CanContinue | ShownState::Paused, _) | (_, Actor::Others) => Self::Waiting,
+            (ShownState::CanContinue, _) => Self::CanContinue,
+            (ShownState::Paused, _) | (_, Actor::Others) => Self::Waiting,
             (_, Actor::Asked | Actor::Resumer | Actor::Repairer) => Self::NeedsYou,
             (_, Actor::Runner) => Self::Working,
             (_, Actor::Nobody) => Self::Ended,
@@ -66,6 +68,7 @@ impl Section {
         match self {
             Self::NeedsYou => "Needs you",
             Self::Working => "Working",
+            Self::CanContinue => "Can continue",
             Self::Waiting => "Waiting",
             Self::Ended => "Ended",
         }
@@ -103,7 +106,10 @@ pub(crate) fn board(app: &App<'_>, input: Input) -> Result<Board, AppError> {
     let abandoned: HashSet<_> = app.store.abandoned()?.into_values().collect();
     for view in ChainView::gather_all(app.store, &found.chains, &abandoned, app.now) {
         let view = view?;
-        let section = Section::of(view.state);
+        let section = match Section::of(view.state) {
+            Section::CanContinue => Section::Waiting,
+            section => section,
+        };
         // A chain that was stopped or paused long ago needs no attention.
         if section != Section::Ended || view.since >= input.today {
             board.chains.push((section, view));
@@ -244,7 +250,7 @@ mod tests {
         approve NeedsYou
         plan NeedsYou
         over_budget NeedsYou
-        can_continue Waiting
+        can_continue CanContinue
         abandoned NeedsYou
         interrupted NeedsYou
         failed NeedsYou

@@ -109,7 +109,7 @@ fn keys(model: &Model, width: usize) -> Line<'static> {
 fn lines(model: &Model, width: usize) -> (Vec<Line<'static>>, usize) {
     let (mut lines, mut selected) = (Vec::new(), 0);
     let bold = Style::new().add_modifier(Modifier::BOLD);
-    for section in Section::ALL {
+    for section in Section::OF_BOARD {
         let mut chains = model.board.of(section).peekable();
         if chains.peek().is_none() {
             continue;
@@ -117,7 +117,7 @@ fn lines(model: &Model, width: usize) -> (Vec<Line<'static>>, usize) {
         if !lines.is_empty() {
             lines.push(Line::default());
         }
-        lines.push(Line::styled(fitted(&text::title(section), width), bold));
+        lines.push(Line::styled(fitted(text::title(section), width), bold));
         for chain in chains {
             let is_selected = Some(chain.id) == model.selected;
             if is_selected {

@@ -97,7 +97,7 @@ fn each_width_shows_who_must_act() {
     let (_temp, store) = store();
     let model = model(&store);
     insta::assert_snapshot!(text(&model, 120, 20), @"
-    2 need you, 1 working, 1 waiting, 1 ended today                                        all projects; r continues a chain
+    2 need you, 1 working, 1 waiting, 1 done today                                         all projects; r continues a chain
     Needs you
     > asks          release.md                    Which server shall get the release, and when?⏎The old one is down.     0 s
       failed        migrate.md                    prompt is too long                                                     0 s
@@ -108,7 +108,7 @@ fn each_width_shows_who_must_act() {
     Waiting
       can continue  docs.md                                                                                              0 s
 
-    Ended today
+    Done today
       done          licence.md                                                                                           0 s
 
 
@@ -119,7 +119,7 @@ fn each_width_shows_who_must_act() {
     a answer  l logs  o open  s stop  p pause  ? help  q quit
     ");
     insta::assert_snapshot!(text(&model, 80, 20), @"
-    2 need you, 1 working, 1 waiting, 1 ended today              r continues a chain
+    2 need you, 1 working, 1 waiting, 1 done today               r continues a chain
     Needs you
     > asks          release.md            Which server shall get the release, …  0 s
       failed        migrate.md            prompt is too long                     0 s
@@ -130,7 +130,7 @@ fn each_width_shows_who_must_act() {
     Waiting
       can continue  docs.md                                                      0 s
 
-    Ended today
+    Done today
       done          licence.md                                                   0 s
 
 
@@ -141,7 +141,7 @@ fn each_width_shows_who_must_act() {
     a answer  l logs  o open  s stop  p pause  ? help  q quit
     ");
     insta::assert_snapshot!(text(&model, 60, 15), @"
-    2 need you, 1 working, 1 waiting, 1 ended today
+    2 need you, 1 working, 1 waiting, 1 done today
     Needs you
     > asks          release.md       Which server shall ge…  0 s
       failed        migrate.md       prompt is too long      0 s
@@ -152,7 +152,7 @@ fn each_width_shows_who_must_act() {
     Waiting
       can continue  docs.md                                  0 s
 
-    Ended today
+    Done today
       done          licence.md                               0 s
 
     a answer  l logs  o open  s stop  p pause  ? help  q quit

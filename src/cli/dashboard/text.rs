@@ -16,9 +16,8 @@ use crate::core::text::escape;
 use crate::core::text::wrap::wrapped_within;
 
 /// The heading of a section.
-pub(super) fn title(section: Section) -> String {
-    let when = if section == Section::Ended { " today" } else { "" };
-    format!("{}{when}", section.title())
+pub(super) fn title(section: Section) -> &'static str {
+    if section == Section::Ended { "Done today" } else { section.title() }
 }
 
 /// The chain's name or task. If the chain belongs to another project, the project comes first.
@@ -97,7 +96,7 @@ pub(super) fn details(model: &Model, chain: &ChainView, width: usize) -> Vec<Str
 /// The numbers of chains by section, and the number of chains that need a person.
 pub(super) fn summary(model: &Model) -> [String; 2] {
     let more = |section| if section == Section::Ended { model.board.more_done as usize } else { 0 };
-    let counts = Section::ALL.map(|section| (section, model.board.of(section).count() + more(section)));
+    let counts = Section::OF_BOARD.map(|section| (section, model.board.of(section).count() + more(section)));
     let words = counts.map(|(section, count)| match (section, count) {
         (Section::NeedsYou, 0) => "nothing needs you".to_owned(),
         (Section::NeedsYou, 1) => "1 needs you".to_owned(),
@@ -105,7 +104,8 @@ pub(super) fn summary(model: &Model) -> [String; 2] {
         (_, 0) => String::new(),
         (Section::Working, count) => format!("{count} working"),
         (Section::Waiting, count) => format!("{count} waiting"),
-        (Section::Ended, count) => format!("{count} ended today"),
+        (Section::CanContinue, count) => format!("{count} can continue"),
+        (Section::Ended, count) => format!("{count} done today"),
     });
     let all: Vec<&str> = words.iter().map(String::as_str).filter(|words| !words.is_empty()).collect();
     [all.join(", "), words[0].clone()]

@@ -51,6 +51,7 @@ fn key(show: Show) -> &'static str {
         Show::Open => "",
         Show::Section(Section::NeedsYou) => "needs",
         Show::Section(Section::Working) => "working",
+        Show::Section(Section::CanContinue) => "continue",
         Show::Section(Section::Waiting) => "waiting",
         Show::Section(Section::Ended) => "ended",
         Show::Done => "done",
