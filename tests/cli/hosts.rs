@@ -139,7 +139,7 @@ fn nothing_expires_on_a_host_whose_clock_is_off() {
     assert_eq!(open.as_array().map(Vec::len), Some(1), "{open}");
     assert!(open[0]["expired"].is_null() && open[0]["answer"].is_null(), "{open}");
     other.answer("tomorrow");
-    assert_eq!(state(&other), "waiting");
+    assert_eq!(state(&other), "waits");
 }
 
 #[test]

@@ -26,6 +26,14 @@ pub(crate) enum PathKind {
     Link,
 }
 
+impl PathKind {
+    /// Whether users can add files to it, but not replace those of others, as in /tmp.
+    pub(crate) const fn is_shared(self, mode: u32) -> bool {
+        const STICKY: u32 = 0o1000;
+        matches!(self, Self::Above) && mode & STICKY != 0
+    }
+}
+
 /// Why a path is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exposed {
@@ -47,14 +55,12 @@ impl Owned {
     pub(crate) fn exposure(&self) -> Option<Exposure> {
         const OTHERS: u32 = 0o002;
         const GROUP: u32 = 0o020;
-        const STICKY: u32 = 0o1000;
         if self.by_another.is_some() {
             return Some(Exposure::BelongsToAnother);
         }
         let others = if self.is_of_private_group { OTHERS } else { OTHERS | GROUP };
-        // In a directory like /tmp every user can add files, but not replace those of others.
-        let is_shared = self.kind == PathKind::Above && self.mode & STICKY != 0;
-        (self.kind != PathKind::Link && self.mode & others != 0 && !is_shared).then_some(Exposure::Writable)
+        let may_change = self.kind != PathKind::Link && !self.kind.is_shared(self.mode);
+        (may_change && self.mode & others != 0).then_some(Exposure::Writable)
     }
 }
 

@@ -1,10 +1,11 @@
 //! Counts Ctrl-C and similar signals; [`crate::core::attempt::stop_steps`] says what each of them means.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::process::Signal;
-use tokio::runtime;
+use signal_hook::flag;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -46,13 +47,8 @@ impl Drop for LentTerminal {
 /// From now on, writing to a file that may not grow is an error, as on a full disk, and does not end this program (`ulimit
 /// -f`). The programs that it starts keep the default behaviour.
 pub(crate) fn outlive_full_files() {
-    let listen = || {
-        let runtime = runtime::Builder::new_current_thread().enable_io().build()?;
-        let _entered = runtime.enter();
-        signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))
-    };
-    // The end of the listener changes nothing: an unread signal is still no reason to die.
-    let _: io::Result<_> = listen();
+    // Nobody reads the flag: a signal that is handled is no reason to die.
+    let _ = flag::register(Signal::XFSZ.as_raw(), Arc::default());
 }
 
 /// Listens from now on. Without a listener, a signal would end agent-cli and leave its agents running.

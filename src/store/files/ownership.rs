@@ -79,7 +79,8 @@ fn owned(found: &Metadata, kind: PathKind) -> Owned {
         kind,
         by_another: (!is_own).then_some(found.uid()),
         mode: found.mode(),
-        is_of_private_group: found.mode() & 0o020 != 0 && is_private(found.gid()),
+        // The files with users and groups are read only if it matters.
+        is_of_private_group: found.mode() & 0o020 != 0 && !kind.is_shared(found.mode()) && is_private(found.gid()),
     }
 }
 
