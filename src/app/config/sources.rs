@@ -13,7 +13,7 @@ use crate::app::config::value::SettingValue;
 use crate::runtime::notifications::config_file::{self, BadConfig, LARGEST};
 
 /// The name of the project's settings file.
-pub(crate) const PROJECT_FILE: &str = ".agent-cli.toml";
+pub(crate) use crate::runtime::notifications::config_file::PROJECT_FILE;
 
 /// A settings file, as it was read.
 #[derive(Debug)]

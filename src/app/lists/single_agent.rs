@@ -7,6 +7,7 @@ use crate::app::lookup::frame_named;
 use crate::app::view::agent_detail::{self, AgentDetailView};
 use crate::core::chain::frame_state::FrameState;
 use crate::core::id::FrameId;
+use crate::runtime::run::status;
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::{Question, Store};
 
@@ -46,8 +47,12 @@ pub(crate) fn reply(app: &App<'_>, id: &str) -> Result<String, AppError> {
 
 /// Returns the reply of an agent that is done. `None` if it has none.
 pub(crate) fn reply_of(store: &Store, id: FrameId) -> Result<Option<String>, RuntimeError> {
-    let has_reply = store.frame(id)?.is_some_and(|frame| agent_detail::has_reply(&frame));
-    Ok(if has_reply { store.replies(id)?.reply } else { None })
+    Ok(match store.frame(id)? {
+        Some(frame) if agent_detail::has_reply(&frame) => store.replies(id)?.reply,
+        // A person has continued it since it was stopped.
+        Some(frame) if frame.state == FrameState::Done => status::latest_reply(store, id)?,
+        _ => None,
+    })
 }
 
 #[cfg(test)]

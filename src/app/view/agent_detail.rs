@@ -163,7 +163,7 @@ pub(crate) fn gather(
         waiting_on,
         waiting_below,
         handed_off_to: tree.get(frame.id).and_then(Node::handed_off_to),
-        report: said.clone().filter(|_| frame.state.was_stopped() && !frame.task.is_group()),
+        report: said.clone().filter(|_| frame.for_its_parent().was_stopped() && !frame.task.is_group()),
         reply: said.filter(|_| has_reply(&frame)),
         children: tree.children(frame.id).to_vec(),
         denied: denied::below(store, frame.id)?.into_iter().filter(|call| call.agent == frame.id).collect(),
@@ -211,7 +211,7 @@ pub(crate) fn gather(
 
 /// Whether what is recorded as said by an agent is its reply, and not what it had done when it was stopped.
 pub(crate) fn has_reply(frame: &Frame) -> bool {
-    frame.state == FrameState::Done || frame.task.is_group() && frame.state.is_over()
+    *frame.for_its_parent() == FrameState::Done || frame.task.is_group() && frame.state.is_over()
 }
 
 fn message(message: Message) -> MessageView {

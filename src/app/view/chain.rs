@@ -9,7 +9,6 @@ use serde::Serialize;
 use crate::app::view::cost::CostView;
 use crate::core::agent::usage::Spent;
 use crate::core::chain::frame_state::{AgentStatus, FrameState};
-use crate::core::chain::runnable::Attempted;
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::chain::waiting_on::shown_state::ShownState;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
@@ -211,9 +210,7 @@ impl ChainView {
         let is_unrecorded = |node: &&Node| node.is_unrecorded && !node.is_over();
         let unrecorded = tree.as_ref().map(|tree| tree.parents_first().into_iter().filter(is_unrecorded));
         let unrecorded = unrecorded.map(|nodes| nodes.map(|node| node.id).collect()).unwrap_or_default();
-        let can_run = tree.is_some_and(|tree| {
-            !tree.runnable(&Attempted::default(), now).is_empty() || !tree.to_try_again().is_empty()
-        });
+        let can_run = tree.is_some_and(|tree| tree.can_continue(now));
         Ok(Self {
             over_budget: waiting_on.iter().any(|blocker| matches!(blocker.what, Blocking::Budget { .. })),
             can_continue: can_run || abandoned,

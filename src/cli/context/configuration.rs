@@ -12,7 +12,7 @@ use crate::cli::context::Context;
 use crate::cli::context::environment::{config_path, home};
 use crate::cli::error::CliError;
 use crate::cli::output;
-use crate::runtime::notifications::config_file::BadConfig;
+use crate::runtime::notifications::config_file::{BadConfig, to_edit};
 use crate::store::StateDir;
 
 impl Context {
@@ -66,7 +66,7 @@ impl Context {
         match found.problems.first() {
             None => Ok(found),
             Some(Problem { path, what }) => Err(Refusal::new(format!("{}: {what}", path.display()))
-                .hint("fix the file by hand, or with agent-cli config edit; agent-cli config lists the keys")
+                .hint(format!("fix the file by hand, or with {}; agent-cli config lists the keys", to_edit(path)))
                 .into()),
         }
     }

@@ -226,6 +226,9 @@ fn refused(key: KeyCode, chain: &ChainView) -> Option<&'static str> {
         }
         KeyCode::Char('r') if is_asked && state.actor() == Actor::Asked => "it waits for your answer: a",
         KeyCode::Char('r') if matches!(state, ShownState::Working) => "it is working",
+        KeyCode::Char('r') if matches!(state, ShownState::Limit { .. }) => {
+            "its usage limit is reached: agent-cli resume ID --now retries now"
+        }
         _ => return None,
     };
     Some(why)

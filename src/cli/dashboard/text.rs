@@ -1,5 +1,7 @@
 //! The texts of the dashboard about chains, escaped.
 
+use std::collections::BTreeSet;
+
 use crate::app::lists::board::Section;
 use crate::app::view::chain::ChainView;
 use crate::app::view::outcome::Continuer;
@@ -68,6 +70,7 @@ pub(super) fn details(model: &Model, chain: &ChainView, width: usize) -> Vec<Str
     if let Some(error) = &chain.error {
         add(error, 0);
     }
+    let mut waits = BTreeSet::new();
     for blocker in &chain.waiting_on {
         match &blocker.what {
             Blocking::Question { form, .. } => {
@@ -79,7 +82,13 @@ pub(super) fn details(model: &Model, chain: &ChainView, width: usize) -> Vec<Str
             }
             Blocking::Permission { tool, input, .. } => add(&approval::summary(tool, input), 0),
             Blocking::Plan { plan, .. } => add(plan.text.as_deref().unwrap_or_else(|| plan.summary()), 0),
-            _ => add(&format!("waits {}", with_times(blocker, model.now, &model.zone)), 0),
+            // Agents that were paused together say the same.
+            _ => {
+                let line = format!("waits {}", with_times(blocker, model.now, &model.zone));
+                if waits.insert(line.clone()) {
+                    add(&line, 0);
+                }
+            }
         }
     }
     for (agent, doing) in &chain.doing {

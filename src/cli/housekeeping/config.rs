@@ -245,11 +245,13 @@ fn change(
 fn edited(context: &Context, which: FileArgs) -> Result<ExitStatus, CliError> {
     let files = files(context)?;
     let path = files.path(which.file())?;
-    editor::refuse_without_a_terminal(&path)?;
+    let option = if which.project { " --project" } else { "" };
+    let instead = format!("agent-cli config set{option} KEY VALUE changes a setting without an editor");
+    editor::refuse_without_a_terminal(&path, &instead)?;
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| CliError::failed(format!("{}: {error}", folder.display())))?;
     }
-    editor::open(&path, &format!("{} was not changed", path.display()))?;
+    editor::open(&path, &format!("{} was not checked", path.display()))?;
     let Some(Changed { path, is_trusted, problems }) = files.edited(which.file())? else { return Ok(ExitStatus::Ok) };
     for problem in &problems {
         warn(&format!("{}: {problem}", path.display()));

@@ -76,6 +76,9 @@ pub(crate) struct StatusReport {
     advice: Vec<AfreshAdvice>,
     /// The program that continues the chain after an answer or a pause, without a person.
     continued_by: Option<Continuer>,
+    is_group: bool,
+    /// Whether its parent gets an earlier result than the one that a person has asked for since.
+    has_outcome: bool,
     /// The chain above the agent, if that has ended for good.
     above: Option<ChainAbove>,
 }
@@ -114,6 +117,8 @@ impl StatusReport {
             matches!(status, ChainStatus::Done(_) | ChainStatus::PartlyFailed { .. } | ChainStatus::Failed(_));
         let frame = if may_be_over { store.frame(top)? } else { None };
         let worktrees_below = if may_be_over { worktrees_below(store, top)? } else { Vec::new() };
+        let is_group = frame.as_ref().is_some_and(|frame| frame.task.is_group());
+        let has_outcome = frame.as_ref().is_some_and(|frame| frame.outcome.is_some());
         let worktree = frame.filter(|frame| frame.state.is_over()).and_then(|frame| frame.launch.worktree);
         let still_waits = matches!(status, ChainStatus::Waits { new: false, .. });
         let denied =
@@ -142,6 +147,8 @@ impl StatusReport {
             unfiled,
             advice,
             continued_by,
+            is_group,
+            has_outcome,
             above,
         })
     }
@@ -193,7 +200,8 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
     match status {
         ChainStatus::Done(reply) => {
             say(reply)?;
-            report.above.map(|above| hint_at_above(above, "")).iter().for_each(|hint| output::hint(hint));
+            let with = if report.has_outcome { ", which gets the earlier result" } else { "" };
+            report.above.map(|above| hint_at_above(above, with)).iter().for_each(|hint| output::hint(hint));
             Ok(ExitStatus::Ok)
         }
         ChainStatus::Waits { new, blockers, busy, errors } => {
@@ -230,7 +238,9 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
             let first = CliError::new(exit, lines.next().unwrap_or_default());
             let without = if errors.len() == 1 { " without it" } else { " without them" };
             let above = report.above.map(|above| hint_at_above(above, without));
-            let helpful = errors.iter().flat_map(|error| hints::of(error, top)).chain(above);
+            // A group has no attempts: its agents are retried.
+            let retried = |error: &FrameError| if report.is_group { error.frame } else { top };
+            let helpful = errors.iter().flat_map(|error| hints::of(error, retried(error))).chain(above);
             Err(lines.fold(helpful.fold(first, CliError::hint), CliError::also))
         }
         ChainStatus::Interrupted => Err(CliError::new(ExitStatus::Interrupted, "interrupted").hint_resume(top)),
@@ -293,8 +303,11 @@ pub(crate) fn hint_at_waits(top: FrameId, blockers: &[Blocker], in_words: bool, 
     }
     if is_limited(blockers) {
         output::hint(&match continued_by {
-            Some(by) => format!("then {}", by.words()),
-            None => format!("then agent-cli resume {} continues it, or agent-cli watch by itself", top.short()),
+            Some(by) => format!("after the limit has reset, {}", by.words()),
+            None => format!(
+                "after the limit has reset, agent-cli resume {} continues it; agent-cli watch does so on its own",
+                top.short()
+            ),
         });
     }
     if is_limited(blockers) || blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Retry { .. })) {

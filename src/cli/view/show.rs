@@ -283,6 +283,9 @@ fn meaning(shown: &AgentDetailView) -> Option<String> {
     let resume = format!("agent-cli resume {}", shown.id.short());
     Some(match shown.state {
         ShownState::Stopped if shown.task.is_group() => return None,
+        ShownState::Failed if shown.task.is_group() => {
+            format!("agent-cli tree {} shows which of its agents failed; resume retries one", shown.id.short())
+        }
         ShownState::Stopped => format!("it has ended; {resume} --prompt TEXT continues it"),
         ShownState::Failed => format!("its last attempt ended with an error; {resume} tries again"),
         ShownState::Interrupted => format!("Ctrl-C ended the command that ran it; {resume} continues it"),

@@ -34,6 +34,9 @@ pub(crate) struct BadConfig {
     pub hint: String,
 }
 
+/// The name of a project's settings file.
+pub(crate) const PROJECT_FILE: &str = ".agent-cli.toml";
+
 /// In bytes, far more than a person writes.
 pub(crate) const LARGEST: u64 = 1 << 20;
 
@@ -46,8 +49,16 @@ pub(crate) fn read(path: &Path) -> Result<Option<ConfigFile>, BadConfig> {
 
 /// The error for a file that is not TOML.
 pub(crate) fn not_toml(path: &Path, why: &str) -> BadConfig {
-    let hint = "fix it by hand, or with agent-cli config edit; docs/configuration.md has an example".to_owned();
+    let hint = format!("fix it by hand, or with {}; docs/configuration.md has an example", to_edit(path));
     BadConfig { path: path.to_owned(), why: format!("is not TOML: {why}"), hint }
+}
+
+/// The command that edits the settings file at `path`.
+pub(crate) fn to_edit(path: &Path) -> &'static str {
+    match path.file_name() {
+        Some(name) if name == PROJECT_FILE => "agent-cli config edit --project",
+        _ => "agent-cli config edit",
+    }
 }
 
 /// The text of the user's config file at the absolute `path`; `None`: it does not exist.

@@ -65,10 +65,9 @@ fn of_tree(store: &Store, tree: Tree) -> Result<Option<ChainStatus>, RuntimeErro
     let now = Timestamp::now();
     if !is_here {
         // The files and processes of this host are not the agents' own.
-        let can_run = !tree.runnable(&Attempted::default(), now).is_empty() || tree.has_frames_to_end();
         let waits =
             || ChainStatus::Waits { new: false, blockers: tree.blockers(now), busy: Vec::new(), errors: Vec::new() };
-        return Ok((!can_run && tree.to_try_again().is_empty()).then(waits));
+        return Ok((!tree.can_continue(now)).then(waits));
     }
     let Some(mut tree) = at_rest(store, tree, now)? else { return Ok(None) };
     if !tree.to_try_again().is_empty() || !tree.to_restart().is_empty() || !tree.to_continue().is_empty() {
@@ -93,7 +92,7 @@ fn of_tree(store: &Store, tree: Tree) -> Result<Option<ChainStatus>, RuntimeErro
 }
 
 /// What the agent of a frame last replied, to anyone.
-fn latest_reply(store: &Store, frame: FrameId) -> Result<Option<String>, RuntimeError> {
+pub(crate) fn latest_reply(store: &Store, frame: FrameId) -> Result<Option<String>, RuntimeError> {
     let later = store.steering(frame)?.messages.into_iter().rev().find_map(|message| message.reply);
     Ok(match later {
         Some(reply) => Some(reply),

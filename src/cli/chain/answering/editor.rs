@@ -43,7 +43,8 @@ fn chosen() -> Option<String> {
 const USUAL: &str = "vi";
 
 /// Refuses to edit a file where the usual editor would not work. As with git, a chosen editor may need no terminal.
-pub(crate) fn refuse_without_a_terminal(path: &Path) -> Result<(), CliError> {
+/// `instead`: a hint.
+pub(crate) fn refuse_without_a_terminal(path: &Path, instead: &str) -> Result<(), CliError> {
     if chosen().is_some() || io::stdin().is_terminal() && io::stdout().is_terminal() {
         return Ok(());
     }
@@ -51,7 +52,7 @@ pub(crate) fn refuse_without_a_terminal(path: &Path) -> Result<(), CliError> {
     Err(CliError::usage(format!(
         "cannot edit {path}: {USUAL} needs a terminal, and VISUAL and EDITOR name no other editor"
     ))
-    .hint("agent-cli config set KEY VALUE changes a setting without an editor"))
+    .hint(instead))
 }
 
 /// Opens a file in the editor and waits until the editor ends. `otherwise` says what the editor's failure means.

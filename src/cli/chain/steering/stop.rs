@@ -106,6 +106,9 @@ fn report(store: &Store, outcome: &Outcome, is_agent: bool, no_wait: bool) -> Re
     // Only people can continue a stopped agent, so agents get no hint.
     let hint = match outcome.outcome {
         _ if is_agent => None,
+        StopOutcome::Stopped if outcome.agent.task.is_group() => {
+            Some("tree ID shows its agents, each of which resume --prompt continues with a new instruction")
+        }
         StopOutcome::Stopped => Some("resume ID --prompt TEXT continues it with a new instruction"),
         StopOutcome::Asked if !no_wait => Some("show ID shows whether it has ended"),
         StopOutcome::Paused => Some("resume ID continues it"),

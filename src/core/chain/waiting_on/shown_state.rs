@@ -206,11 +206,6 @@ impl Tree {
         let is_running = nodes.iter().any(|node| matches!(node.state, FrameState::Running { .. }));
         let top = self.get(self.top()).map_or(Some(ShownState::Done), |top| ShownState::at_end(&top.state));
         let interrupted = || nodes.iter().any(|node| node.state == FrameState::Cancelled && self.is_awaited(node));
-        let can_run = || {
-            !self.runnable(&Attempted::default(), now).is_empty()
-                || !self.to_try_again().is_empty()
-                || self.has_frames_to_end()
-        };
         let blocked = first(&blockers);
         match (blocked.filter(|state| state.actor() == Actor::Asked), top) {
             _ if is_abandoned => ShownState::Abandoned,
@@ -218,7 +213,7 @@ impl Tree {
             (Some(asks), _) => asks,
             _ if is_running => ShownState::Working,
             _ if interrupted() => ShownState::Interrupted,
-            _ if can_run() => ShownState::CanContinue,
+            _ if self.can_continue(now) => ShownState::CanContinue,
             _ => blocked.unwrap_or(ShownState::Waits),
         }
     }
@@ -235,6 +230,7 @@ impl Tree {
                 Some(state) if awaits_children => state.min(ShownState::Waits),
                 Some(state) => state,
                 None if self.can_run(node, &Attempted::default(), now) => ShownState::CanContinue,
+                None if self.groups_to_end().contains(&node.id) => ShownState::CanContinue,
                 None => ShownState::Waits,
             }),
         }
