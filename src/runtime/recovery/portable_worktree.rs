@@ -11,7 +11,7 @@ use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Step};
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::worktrees::worktree::WorktreeError;
-use crate::runtime::worktrees::{remote, snapshot, worktree};
+use crate::runtime::worktrees::{remote, unpack, worktree};
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::durable::PRIVATE;
 use crate::store::{StateDir, Store, StoreError};
@@ -162,7 +162,7 @@ impl PortableWorktree {
                 remote::fetch(worktree, remote, snapshot, std::future::pending())?;
                 let begins = || self.note(store.dir(), INCOMPLETE, snapshot);
                 let is_incomplete = last_state(&noted).is_some_and(|line| line.starts_with(INCOMPLETE));
-                snapshot::unpack(worktree, &frame.cwd, &snapshot.commit, is_incomplete, begins)
+                unpack::unpack(worktree, &frame.cwd, &snapshot.commit, is_incomplete, begins)
             };
             failpoint::around(Step::FetchWorktree, fetch)?;
             self.note(store.dir(), FETCHED, snapshot).map_err(while_trying("note that the worktree was fetched"))?;

@@ -57,6 +57,9 @@ const ALWAYS: [&str; 8] = [
     "push.recurseSubmodules=no", "log.showSignature=false", "gc.auto=0", "maintenance.auto=false",
 ];
 
+/// Settings with which the index and the worktree have the same files.
+const EXACT: [&str; 2] = ["core.symlinks=true", "core.sparseCheckout=false"];
+
 /// On a case-sensitive file system, git must not treat two names that differ in case as one file.
 const CASE: Option<&str> = if cfg!(target_os = "linux") { Some("core.ignoreCase=false") } else { None };
 
@@ -120,13 +123,21 @@ impl Git {
         git
     }
 
-    /// A git command that reads and writes files as they are: without filters, and without changes of line endings or encodings.
-    /// `no_attributes`: the empty tree.
+    /// A git command for all files of a worktree, with their names, modes and links, whatever the settings say.
+    pub(super) fn exact<A: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = A>) -> Self {
+        Self::exact_with(folder, &[], arguments)
+    }
+
+    /// The same, and no file is converted: neither by filters nor by changes of line endings or encodings. Versions of git before 2.41
+    /// convert nevertheless. `no_attributes`: the empty tree.
     pub(super) fn unconverted(folder: &Path, no_attributes: &str, arguments: &[&str]) -> Self {
-        let settings = ["core.attributesFile=/dev/null", "core.autocrlf=false"];
-        let mut git = Self::with(&[folder.into()], &settings, arguments);
-        git.command.env("GIT_ATTR_SOURCE", no_attributes).env("GIT_ATTR_NOSYSTEM", "1");
-        git
+        let git = Self::exact_with(folder, &["core.attributesFile=/dev/null", "core.autocrlf=false"], arguments);
+        git.env("GIT_ATTR_SOURCE", no_attributes).env("GIT_ATTR_NOSYSTEM", "1")
+    }
+
+    fn exact_with<A: AsRef<OsStr>>(folder: &Path, more: &[&str], arguments: impl IntoIterator<Item = A>) -> Self {
+        let settings: Vec<&str> = PLAIN.into_iter().chain(CASE).chain(EXACT).chain(more.iter().copied()).collect();
+        Self::with(&[folder.into()], &settings, arguments)
     }
 
     fn with<A: AsRef<OsStr>>(places: &[Place<'_>], settings: &[&str], arguments: impl IntoIterator<Item = A>) -> Self {

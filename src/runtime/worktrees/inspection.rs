@@ -84,7 +84,11 @@ pub(super) fn own_git_dir(path: &Path, repository: &Path) -> Result<Option<PathB
     let is = |one: &Path, other: &Path| matches!((one.canonicalize(), other.canonicalize()), (Ok(a), Ok(b)) if a == b);
     // An agent can write a file that names any directory, but not into the repository.
     let is_inside = repository.canonicalize().is_ok_and(|real| Path::new(&git_dir).starts_with(real.join("worktrees")));
-    let is_own = is(Path::new(&top), path) && is(&shared, repository) && is_inside;
+    // A link, or a copy of another worktree's file, leads to a directory that does not name this worktree.
+    let names = regular_file::read(&Path::new(&git_dir).join("gitdir")).unwrap_or_default();
+    let names = Path::new(&git_dir).join(OsStr::from_bytes(names.trim_ascii_end()));
+    let is_named = !path.is_symlink() && names.parent().is_some_and(|named| is(named, path));
+    let is_own = is(Path::new(&top), path) && is(&shared, repository) && is_inside && is_named;
     Ok(is_own.then(|| PathBuf::from(git_dir)))
 }
 
@@ -207,7 +211,7 @@ fn below(top: &Path, path: &Path) -> PathBuf {
 }
 
 /// Whether a repository has files or commits that are not on its remotes. If this cannot be determined, assume that it has.
-fn has_own_work(folder: &Path, is_bare: bool) -> bool {
+pub(super) fn has_own_work(folder: &Path, is_bare: bool) -> bool {
     let clean = || {
         let mut condition = WorktreeCondition::default();
         if !is_bare {

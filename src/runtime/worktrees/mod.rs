@@ -9,5 +9,6 @@ pub(crate) mod remote_repository;
 pub(crate) mod snapshot;
 #[cfg(test)]
 pub(crate) mod testing;
+pub(crate) mod unpack;
 pub(crate) mod worktree;
 pub(crate) mod worktree_removal;

@@ -1,5 +1,6 @@
-//! A commit with all files of a worktree, also uncommitted ones: made at one place, and unpacked at another.
+//! A commit with all files of a worktree, also uncommitted ones, which [`unpack`](super::unpack) unpacks at another place.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
@@ -9,12 +10,12 @@ use std::time::Duration;
 
 use crate::core::agent::child_worktree::Worktree;
 use crate::runtime::worktrees::git::{Git, GitError, Place};
-use crate::runtime::worktrees::inspection::own_git_dir;
+use crate::runtime::worktrees::inspection::{has_own_work, own_git_dir};
 use crate::runtime::worktrees::regular_file;
 use crate::runtime::worktrees::worktree::{self, WorktreeError, io};
 
 /// How long a person waits for git to read a worktree.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A commit with the files of a worktree as they are. Nothing refers to it yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +32,16 @@ pub(crate) fn make<F: Future<Output = ()> + Send>(
     last: Option<&str>,
     interrupted: &impl Fn() -> F,
 ) -> Result<Made, WorktreeError> {
+    make_with(worktree, last, None, interrupted)
+}
+
+/// The same, with ignored files that `other` would replace.
+pub(super) fn make_with<F: Future<Output = ()> + Send>(
+    worktree: &Worktree,
+    last: Option<&str>,
+    other: Option<&str>,
+    interrupted: &impl Fn() -> F,
+) -> Result<Made, WorktreeError> {
     let path = &worktree.path;
     // Whatever git would find there instead could have any files.
     if own_git_dir(path, &worktree.repository)?.is_none() {
@@ -40,18 +51,18 @@ pub(crate) fn make<F: Future<Output = ()> + Send>(
     let (head, branch) = (text(&["rev-parse", "--verify", "HEAD^{commit}"])?, branch_of(worktree));
     // The index knows which files have not changed since they were last read. It has to stay as it is, so git gets a copy.
     let temp = tempfile::tempdir().map_err(io("make a temporary folder"))?;
-    let no_attributes = &empty_tree(worktree)?;
-    let index = OwnIndex { path, no_attributes, index: temp.path().join("index") };
+    let index = OwnIndex { path, index: temp.path().join("index") };
     index.copy(&path.join(text(&["rev-parse", "--git-path", "index"])?)).map_err(io("copy the index of a worktree"))?;
     index.notice_all_changes(&interrupted)?;
     let parents: Vec<&str> =
         [Some(head.as_str()), branch.as_deref().filter(|branch| *branch != head)].into_iter().flatten().collect();
-    index.read_changed_again(start(worktree, &parents))?;
-    let is_sparse = text(&["config", "--get", "core.sparseCheckout"]).is_ok_and(|value| value == "true");
-    let sparse = if is_sparse { &["--sparse"][..] } else { &[] };
-    let add = [&["add", "--all"], sparse, &["--", ":/"]].concat();
-    index.git(&add).text_within(PATIENCE, interrupted())?;
-    index.check_repositories(&head)?;
+    index.git(&["add", "--all", "--", ":/"]).text_within(PATIENCE, interrupted())?;
+    if let Some(other) = other {
+        index.add_in_the_way(other)?;
+    }
+    let start = start(worktree, &parents);
+    index.check_repositories(start)?;
+    index.add_as_they_are(start, interrupted)?;
     let tree = index.git(&["write-tree"]).text()?;
     if let Some(last) = last
         && text(&["log", "-1", "--format=%T %P", last, "--"])
@@ -62,10 +73,10 @@ pub(crate) fn make<F: Future<Output = ()> + Send>(
     Ok(Made { commit: text(&commit_arguments(&tree, &parents))?, branch })
 }
 
-/// The commit whose files git checks out where the snapshot is unpacked, with all filters; `tips` are the commits of the agent. Files
-/// that differ from it are in the snapshot as they are. With a filter such as that of git-lfs, git has only the name of the content,
+/// The commit whose files git checks out where the snapshot is unpacked, with all filters; `tips` are the agent's commits. Files that
+/// differ from it are in the snapshot as they are: with a filter such as that of git-lfs, git has only the name of the content,
 /// which the remote may not have.
-fn start<'a>(worktree: &'a Worktree, tips: &[&'a str]) -> &'a str {
+pub(super) fn start<'a>(worktree: &'a Worktree, tips: &[&'a str]) -> &'a str {
     let base = worktree.base.as_str();
     let is_ancestor = |tip: &&str| {
         Git::new(Place::Of(&worktree.repository), ["merge-base", "--is-ancestor", base, tip]).text().is_ok()
@@ -74,15 +85,9 @@ fn start<'a>(worktree: &'a Worktree, tips: &[&'a str]) -> &'a str {
     if is_known { base } else { tips.first().copied().unwrap_or(base) }
 }
 
-/// The name of a tree without files, in which git looks for attributes and finds none.
-fn empty_tree(worktree: &Worktree) -> Result<String, GitError> {
-    Git::new(Place::Of(&worktree.repository), ["hash-object", "-t", "tree", "--stdin"]).input_bytes(Vec::new()).text()
-}
-
 /// A copy of the index of a worktree.
 struct OwnIndex<'a> {
     path: &'a Path,
-    no_attributes: &'a str,
     index: PathBuf,
 }
 
@@ -98,7 +103,7 @@ struct Entry {
 
 impl OwnIndex<'_> {
     fn git(&self, arguments: &[&str]) -> Git {
-        Git::unconverted(self.path, self.no_attributes, arguments).env("GIT_INDEX_FILE", &self.index)
+        Git::exact(self.path, arguments).env("GIT_INDEX_FILE", &self.index)
     }
 
     fn copy(&self, index: &Path) -> io::Result<()> {
@@ -145,45 +150,123 @@ impl OwnIndex<'_> {
         Ok(())
     }
 
-    /// Has git read the files again that differ from those of a commit, because filters may have changed what it has of them.
-    fn read_changed_again(&self, commit: &str) -> Result<(), GitError> {
+    /// Replaces what git's filters have made of the files that differ from a commit by their content.
+    fn add_as_they_are<F: Future<Output = ()> + Send>(
+        &self,
+        commit: &str,
+        interrupted: &impl Fn() -> F,
+    ) -> Result<(), GitError> {
         let differ = self.git(&["diff-index", "--cached", "--no-renames", "-z", commit, "--"]).bytes()?;
-        let mut words = differ.split(|byte| *byte == 0);
-        let mut entries = Vec::new();
-        while let (Some(change), Some(path)) = (words.next(), words.next()) {
-            let change = String::from_utf8_lossy(change);
-            let mut change = change.split(' ').skip(1);
-            let (Some(mode), Some(object)) = (change.next(), change.nth(1)) else { continue };
-            if mode.starts_with("100") {
-                entries.extend_from_slice(format!("{mode} {object}\t").as_bytes());
-                entries.extend_from_slice(path);
-                entries.push(0);
-            }
-        }
-        if entries.is_empty() {
+        let changes: Vec<Change> = changes(&differ).filter(|change| change.is_file()).collect();
+        // A file that is not to be there keeps what git has of it.
+        let is_there = |change: &&Change| self.path.join(&change.path).symlink_metadata().is_ok_and(|it| it.is_file());
+        let changes: Vec<&Change> = changes.iter().filter(is_there).collect();
+        if changes.is_empty() {
             return Ok(());
+        }
+        let objects = hash(self.path, &["-w"], changes.iter().map(|change| &*change.path))
+            .text_within(PATIENCE, interrupted())?;
+        let mut entries = Vec::new();
+        for (change, object) in changes.iter().zip(objects.lines()) {
+            entries.extend_from_slice(format!("{} {object}\t", change.mode).as_bytes());
+            entries.extend_from_slice(change.path.as_os_str().as_bytes());
+            entries.push(0);
         }
         self.git(&["update-index", "-z", "--index-info"]).input_bytes(entries).text().map(drop)
     }
 
-    /// An error if there is a repository with something that `head` does not name: a commit has only the name of its last commit.
-    fn check_repositories(&self, head: &str) -> Result<(), WorktreeError> {
+    /// Adds what is in the place of the files of a commit, even if git ignores it.
+    fn add_in_the_way(&self, commit: &str) -> Result<(), GitError> {
+        let listed = self.git(&["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit]).bytes()?;
+        let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty()).map(OsStr::from_bytes);
+        let in_the_way = |name| {
+            let mut places = Path::new(name).ancestors().take_while(|place| !place.as_os_str().is_empty());
+            let found = |place: &&Path| self.path.join(place).symlink_metadata().is_ok();
+            places.find(found).filter(|place| *place == Path::new(name) || !self.path.join(place).is_dir())
+        };
+        let places: BTreeSet<&Path> = names.filter_map(in_the_way).collect();
+        add_by_name(self.git(&["add", "--force", FROM_INPUT, "--pathspec-file-nul"]), places)
+    }
+
+    /// An error if there is a repository with something that `commit` does not name and its remotes do not have: a commit has only the
+    /// name of its last commit.
+    fn check_repositories(&self, commit: &str) -> Result<(), WorktreeError> {
         for Entry { path, object, .. } in
             self.entries(&std::future::pending::<()>)?.into_iter().filter(|entry| entry.is_repository)
         {
             let top = self.path.join(&path);
-            if !top.join(".git").exists() {
-                continue;
+            let known = Git::new(self.path, [OsStr::new("rev-parse"), &named(commit, &path)]).text();
+            let is_complete = if top.join(".git").exists() {
+                let status = || Git::new(&top, ["status", "--porcelain", "--untracked-files=all"]).text();
+                let is_unchanged = || status().is_ok_and(|changed| changed.is_empty());
+                let is_as_it_was = known.as_ref().is_ok_and(|known| *known == object) && is_unchanged();
+                is_as_it_was || known.is_ok() && !has_own_work(&top, false)
+            } else {
+                fs::read_dir(&top).map_or(true, |mut files| files.next().is_none())
+            };
+            if !is_complete {
+                return Err(WorktreeError::Nested(path));
             }
-            let known = Git::new(self.path, [OsStr::new("rev-parse"), &named(head, &path)]).text();
-            let changed = Git::new(&top, ["status", "--porcelain", "--untracked-files=all"]).text();
-            if known.is_ok_and(|known| known == object) && changed.is_ok_and(|changed| changed.is_empty()) {
-                continue;
-            }
-            return Err(WorktreeError::Nested(path));
         }
         Ok(())
     }
+}
+
+/// A file that two trees do not have in common.
+pub(super) struct Change {
+    /// In the second tree; `000000`: it is not there.
+    pub(super) mode: String,
+    pub(super) object: String,
+    /// Relative to the top.
+    pub(super) path: PathBuf,
+}
+
+impl Change {
+    pub(super) fn is_file(&self) -> bool {
+        self.mode.starts_with("100")
+    }
+}
+
+/// The changes that git has listed with `-z`, without renames.
+pub(super) fn changes(listed: &[u8]) -> impl Iterator<Item = Change> {
+    let mut words = listed.split(|byte| *byte == 0);
+    std::iter::from_fn(move || {
+        let (change, path) = (words.next()?, words.next()?);
+        let change = String::from_utf8_lossy(change);
+        let mut change = change.split(' ').skip(1);
+        let (mode, object) = (change.next()?.to_owned(), change.nth(1)?.to_owned());
+        Some(Change { mode, object, path: OsStr::from_bytes(path).into() })
+    })
+}
+
+/// The command that prints the names of the objects with the content of files, without git's filters.
+pub(super) fn hash<'a>(top: &Path, options: &[&str], paths: impl Iterator<Item = &'a Path>) -> Git {
+    let arguments = [&["hash-object"], options, &["--no-filters", "--stdin-paths"]].concat();
+    let mut lines = Vec::new();
+    for path in paths {
+        lines.push(b'"');
+        for byte in path.as_os_str().as_bytes() {
+            match byte {
+                b'"' | b'\\' | b'\n' => lines.extend_from_slice(format!("\\{byte:03o}").as_bytes()),
+                _ => lines.push(*byte),
+            }
+        }
+        lines.extend_from_slice(b"\"\n");
+    }
+    Git::exact(top, arguments).input_bytes(lines)
+}
+
+/// The option with which `git add` reads names of files.
+pub(super) const FROM_INPUT: &str = "--pathspec-from-file=-";
+
+/// Runs a `git add` that reads names of files, unless there are none.
+pub(super) fn add_by_name<'a>(add: Git, names: impl IntoIterator<Item = &'a Path>) -> Result<(), GitError> {
+    let names: Vec<u8> =
+        names.into_iter().flat_map(|name| name.as_os_str().as_bytes().iter().chain(&[0])).copied().collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    add.env("GIT_LITERAL_PATHSPECS", "1").input_bytes(names).text().map(drop)
 }
 
 /// The name of what a commit has at a path.
@@ -208,79 +291,7 @@ fn commit_arguments<'a>(tree: &'a str, parents: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// The last commit of the agent's branch.
-fn branch_of(worktree: &Worktree) -> Option<String> {
+pub(super) fn branch_of(worktree: &Worktree) -> Option<String> {
     let name = format!("refs/heads/{}^{{commit}}", worktree.branch);
     Git::new(Place::Of(&worktree.repository), ["rev-parse", "--verify", "--quiet", &name]).text().ok()
-}
-
-/// Makes the worktree as it was when the snapshot was made. What is in its place is kept: as commits below `refs/agent-cli/kept/`, or, if
-/// it is no worktree any more, under another name next to it. `begins` is called after that, and records that what is there from then on
-/// is incomplete. `is_incomplete`: it was recorded before.
-pub(crate) fn unpack(
-    worktree: &Worktree,
-    cwd: &Path,
-    commit: &str,
-    is_incomplete: bool,
-    begins: impl FnOnce() -> io::Result<()>,
-) -> Result<(), WorktreeError> {
-    let Worktree { repository, path, branch, .. } = worktree;
-    let of_repository = |arguments: &[&str]| Git::new(Place::Of(repository), arguments).text();
-    let parents = of_repository(&["log", "-1", "--format=%P", commit, "--"])?;
-    let mut parents = parents.split(' ');
-    let head = parents.next().unwrap_or_default();
-    let tip = parents.next().unwrap_or(head);
-    let keep = |kept: &str| {
-        let name = format!("refs/agent-cli/kept/{kept}");
-        of_repository(&["update-ref", "-m", "kept by agent-cli", &name, kept])
-    };
-    let directory = if worktree::is_made(worktree) { own_git_dir(path, repository)? } else { None };
-    if let Some(directory) = &directory {
-        // A killed git may have left them. Nothing else uses this worktree now.
-        for lock in ["index.lock", "HEAD.lock"] {
-            remove(|| fs::remove_file(directory.join(lock))).map_err(io("remove a lock of the worktree"))?;
-        }
-    }
-    match &directory {
-        _ if is_incomplete => {}
-        Some(_) => drop(keep(&make(worktree, None, &std::future::pending::<()>)?.commit)?),
-        None if path.exists() => {
-            let aside = (1..).map(|number| path.with_extension(format!("kept-{number}"))).find(|aside| !aside.exists());
-            fs::rename(path, aside.unwrap_or_default())
-                .map_err(io("move away what is in the place of the worktree"))?;
-        }
-        None => {}
-    }
-    if let Some(own) = branch_of(worktree)
-        && own != tip
-    {
-        keep(&own)?;
-    }
-    let no_attributes = &empty_tree(worktree)?;
-    begins().map_err(io("note that the worktree is incomplete"))?;
-    let name = format!("refs/heads/{branch}");
-    // An agent may have made it another name of a branch that is not its own.
-    of_repository(&["update-ref", "--no-deref", "-m", "fetched by agent-cli", &name, tip])?;
-    if directory.is_some() {
-        Git::new(path, ["symbolic-ref", "HEAD", &name]).text()?;
-        // Otherwise, files that the snapshot does not have would remain.
-        Git::unconverted(path, no_attributes, &["add", "--all", "--", ":/"]).text()?;
-    } else {
-        remove(|| fs::remove_dir_all(path)).map_err(io("remove an incomplete worktree"))?;
-        worktree::add(worktree, &[path.as_os_str(), OsStr::new(branch)])?;
-    }
-    if head != tip {
-        Git::new(path, ["update-ref", "--no-deref", "HEAD", head]).text()?;
-    }
-    let start = start(worktree, &[head, tip]);
-    Git::new(path, ["read-tree", "--reset", "-u", start]).text()?;
-    Git::unconverted(path, no_attributes, &["read-tree", "--reset", "-u", start, commit]).text()?;
-    Git::new(path, ["reset", "--mixed", "--quiet", "--no-recurse-submodules"]).text()?;
-    worktree::make_cwd(cwd)
-}
-
-fn remove(remove: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-    match remove() {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }

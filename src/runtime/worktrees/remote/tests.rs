@@ -7,7 +7,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::runtime::worktrees::testing::{self, commit, git};
+use crate::runtime::worktrees::unpack;
 
+mod exact;
 mod hostile;
 mod properties;
 
@@ -45,10 +47,17 @@ impl Machine {
         git(&self.bare, &format!("clone -q --no-local {} {}", self.bare.display(), self.top.display()));
     }
 
+    /// That machine is lost, too.
+    fn replace_again(&self) {
+        fs::remove_dir_all(&self.top).unwrap();
+        fs::remove_dir_all(&self.worktree.path).unwrap();
+        git(&self.bare, &format!("clone -q --no-local {} {}", self.bare.display(), self.top.display()));
+    }
+
     fn fetch(&self, pushed: &Pushed) -> Result<(), WorktreeError> {
         let last = pushed.snapshot.as_ref().unwrap();
         fetch(&self.worktree, &self.remote, last, pending())?;
-        snapshot::unpack(&self.worktree, &self.worktree.path, &last.commit, false, || Ok(()))
+        unpack::unpack(&self.worktree, &self.worktree.path, &last.commit, false, || Ok(()))
     }
 
     fn read(&self, name: &str) -> Option<String> {
@@ -269,7 +278,7 @@ fn what_is_known_to_be_incomplete_is_not_kept() {
     let kept = || machine.git("for-each-ref refs/agent-cli/kept").lines().count();
     for number in 0..3 {
         let begins = || if number < 2 { Err(std::io::Error::other("killed")) } else { Ok(()) };
-        let unpacked = snapshot::unpack(&machine.worktree, &machine.worktree.path, &last.commit, number > 0, begins);
+        let unpacked = unpack::unpack(&machine.worktree, &machine.worktree.path, &last.commit, number > 0, begins);
         assert_eq!((unpacked.is_ok(), kept()), (number == 2, 1));
     }
 }
