@@ -17,7 +17,7 @@ fn a_limit_is_a_wait_that_costs_nothing() {
     SGN_PEND_STARTED ([ID1])
     --- stderr
     [ID1:8] waits for the usage limit to reset at [TIME] (in [AGE])
-    hint: then agent-cli resume [ID1:8] continues it, or agent-cli watch by itself
+    hint: after the limit has reset, agent-cli resume [ID1:8] continues it; agent-cli watch does so on its own
     hint: agent-cli resume [ID1:8] --now retries now
     --- exit status: 0
     ");
@@ -27,7 +27,7 @@ fn a_limit_is_a_wait_that_costs_nothing() {
     SGN_PEND_ONGOING
     --- stderr
     [ID1:8] waits for the usage limit to reset at [TIME] (in [AGE])
-    hint: then agent-cli resume [ID1:8] continues it, or agent-cli watch by itself
+    hint: after the limit has reset, agent-cli resume [ID1:8] continues it; agent-cli watch does so on its own
     hint: agent-cli resume [ID1:8] --now retries now
     --- exit status: 0
     ");
@@ -75,7 +75,7 @@ fn the_limit_of_the_account_blocks_the_whole_tree() {
     SGN_PEND_STARTED ([ID1])
     --- stderr
     [ID2:8] and 1 other wait for the usage limit to reset at [TIME] (in [AGE])
-    hint: then agent-cli resume [ID1:8] continues it, or agent-cli watch by itself
+    hint: after the limit has reset, agent-cli resume [ID1:8] continues it; agent-cli watch does so on its own
     hint: agent-cli resume [ID1:8] --now retries now
     --- exit status: 0
     ");

@@ -76,7 +76,8 @@ pub(crate) struct StatusReport {
     advice: Vec<AfreshAdvice>,
     /// The program that continues the chain after an answer or a pause, without a person.
     continued_by: Option<Continuer>,
-    is_group: bool,
+    /// Whether this is a group whose parent was told of its end, so that its agents are retried one by one.
+    is_told_group: bool,
     /// Whether its parent gets an earlier result than the one that a person has asked for since.
     has_outcome: bool,
     /// The chain above the agent, if that has ended for good.
@@ -117,7 +118,7 @@ impl StatusReport {
             matches!(status, ChainStatus::Done(_) | ChainStatus::PartlyFailed { .. } | ChainStatus::Failed(_));
         let frame = if may_be_over { store.frame(top)? } else { None };
         let worktrees_below = if may_be_over { worktrees_below(store, top)? } else { Vec::new() };
-        let is_group = frame.as_ref().is_some_and(|frame| frame.task.is_group());
+        let is_told_group = frame.as_ref().is_some_and(|frame| frame.task.is_group() && frame.parent.is_some());
         let has_outcome = frame.as_ref().is_some_and(|frame| frame.outcome.is_some());
         let worktree = frame.filter(|frame| frame.state.is_over()).and_then(|frame| frame.launch.worktree);
         let still_waits = matches!(status, ChainStatus::Waits { new: false, .. });
@@ -147,7 +148,7 @@ impl StatusReport {
             unfiled,
             advice,
             continued_by,
-            is_group,
+            is_told_group,
             has_outcome,
             above,
         })
@@ -238,8 +239,7 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
             let first = CliError::new(exit, lines.next().unwrap_or_default());
             let without = if errors.len() == 1 { " without it" } else { " without them" };
             let above = report.above.map(|above| hint_at_above(above, without));
-            // A group has no attempts: its agents are retried.
-            let retried = |error: &FrameError| if report.is_group { error.frame } else { top };
+            let retried = |error: &FrameError| if report.is_told_group { error.frame } else { top };
             let helpful = errors.iter().flat_map(|error| hints::of(error, retried(error))).chain(above);
             Err(lines.fold(helpful.fold(first, CliError::hint), CliError::also))
         }

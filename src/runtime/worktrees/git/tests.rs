@@ -1,3 +1,4 @@
+use super::program_settings::overriding;
 use super::*;
 
 #[test]
