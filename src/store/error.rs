@@ -213,7 +213,7 @@ pub enum StoreError {
     #[error("no agent or question matches `{0}`")]
     Unknown(String),
     /// An unfinished chain already has this name.
-    #[error("the chain {} is already named {name}", by.short())]
+    #[error("another chain, {}, is already named {name}", by.short())]
     NameTaken {
         /// The name.
         name: String,

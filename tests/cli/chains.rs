@@ -96,7 +96,7 @@ fn a_name_is_unused_and_no_id() {
     let (world, _) = world();
     insta::assert_snapshot!(world.run(&["spawn", "asks.md", "--name", "birthday"]), @"
     --- stderr
-    error: the chain [ID1:8] is already named birthday
+    error: another chain, [ID1:8], is already named birthday
     hint: give another name; agent-cli resume [ID1:8] continues that chain
     --- exit status: 2
     ");
@@ -263,13 +263,15 @@ fn a_person_gives_a_chain_another_name_or_none() {
     let other = world.run(&["spawn", "asks.md", "--name", "party"]).started();
     insta::assert_snapshot!(world.run(&["name", &other, "feast"]).exits_with(2), @"
     --- stderr
-    error: the chain [ID1:8] is already named feast
-    hint: give another name; agent-cli resume [ID1:8] continues that chain
+    error: another chain, [ID1:8], is already named feast
+    hint: agent-cli name [ID1:8] --clear removes it from that chain
     --- exit status: 2
     ");
     world.run(&["name", "feast", "--clear"]).prints(&format!("{} has no name", &id[..8]));
     assert_eq!(world.run(&["name", "party", "--clear", "--json"]).json()["name"], Value::Null);
     world.run(&["show", "party"]).exits_with(3);
+    let missing = world.run(&["name", "last"]).exits_with(2).stderr.clone();
+    assert!(missing.contains("CHAIN NAME\n") && missing.contains("CHAIN --clear\n"), "{missing}");
     for wrong in [&["name", &id][..], &["name", &id, "x", "--clear"], &["name", &id, "last"]] {
         world.run(wrong).exits_with(2);
     }

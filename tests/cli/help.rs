@@ -1029,13 +1029,14 @@ fn every_command_explains_itself() {
       agent-cli tell 4f2c1a90 < remarks.md
     "#);
     insta::assert_snapshot!(help(&["name"]), @"
-    Give a chain another name
+    Give a chain a name, another name, or none
 
     A name can be used instead of the chain's id, and `ls` shows it. Only one chain that is ready,
-    running or waiting can have it. It has at most 40 letters, digits, `-`, `_` and `.`, and begins with
-    a letter. `spawn --name` names a new chain.
+    running or waiting can have it at a time. It has at most 40 letters, digits, `-`, `_` and `.`, and
+    begins with a letter. `spawn --name` names a new chain.
 
-    Usage: agent-cli name [OPTIONS] <CHAIN> [NAME]
+    Usage: agent-cli name [OPTIONS] CHAIN NAME
+           agent-cli name [OPTIONS] CHAIN --clear
 
     Arguments:
       <CHAIN>
