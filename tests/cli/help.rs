@@ -1422,7 +1422,7 @@ fn every_command_explains_itself() {
 
     Options:
           --since <WHEN>
-              Count attempts that began since this time (14:00, 2026-11-20) or this long ago
+              Count attempts that began since this time (14:00, 2026-11-20) or this long ago (7d)
 
               [default: 30d]
 

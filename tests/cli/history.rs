@@ -133,6 +133,10 @@ fn an_empty_list_says_whether_there_are_earlier_questions() {
         assert!(listed.succeeds().stdout.len() > "[]\n".len(), "{listed}");
         let wrong = world.run(&[list, &["--since", "soon"]].concat());
         assert!(wrong.exits_with(2).stderr.contains("give a duration such as 7d, a date such as"), "{wrong}");
+        let wrong = world.run(&[list, &["--since", "-3d"]].concat());
+        assert!(wrong.exits_with(2).stderr.contains("give a duration such as 7d, a date such as"), "{wrong}");
+        let future = world.run(&[list, &["--since", "9000-01-01"]].concat());
+        assert!(future.exits_with(2).stderr.contains("9000-01-01 is in the future"), "{future}");
     }
 }
 

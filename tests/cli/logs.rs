@@ -82,7 +82,7 @@ fn what_an_agent_said_and_did_is_printed_line_by_line() {
     ");
     let full = world.run(&["logs", &id, "--chain", "--full"]);
     assert!(full.stdout.contains("  < 1\n") && full.stdout.contains("  2\n"), "{full}");
-    assert_eq!(world.run(&["logs", &id, "--since", "2099-01-01T00:00:00Z"]).succeeds().stdout, "");
+    assert_eq!(world.run(&["logs", &id, "--since", "0s"]).succeeds().stdout, "");
     let all = world.run(&["logs", &id, "--json", "--since", "1h"]).succeeds().stdout.clone();
     assert_eq!(all, world.run(&["logs", &id, "--json"]).stdout);
     insta::assert_snapshot!(world.run(&["logs", &id, "--since", "yesterday"]), @r"
@@ -310,7 +310,7 @@ fn the_last_events_are_those_at_the_end_of_all() {
             let expected = &all[all.len().saturating_sub(tail)..];
             assert_eq!(last.lines().collect::<Vec<_>>(), expected, "{options:?} {tail}");
         }
-        assert_eq!(logs(&["--tail", "2", "--since", "2999-01-01T00:00:00Z"]), "");
+        assert_eq!(logs(&["--tail", "2", "--since", "0s"]), "");
     }
 }
 
@@ -319,15 +319,17 @@ fn the_end_of_a_long_output_is_found_without_the_rest() {
     let (world, id) = waiting();
     let path = world.state().join("frames").join(&id).join("out.ndjson");
     let mut output = OpenOptions::new().append(true).open(path).expect("it was printed to");
+    let began = jiff::Timestamp::now();
+    // All of these times have passed when the lines are written.
+    let at = |n: i64| (began + jiff::SignedDuration::from_nanos(n)).to_string();
     for n in 0..20_000 {
-        let at = format!("2099-11-22T{:02}:{:02}:{:02}Z", n / 3600, n / 60 % 60, n % 60);
         let content = json!([{"type": "text", "text": format!("number {n}")}]);
-        let line = json!({"type": "assistant", "message": {"content": content}, "timestamp": at});
+        let line = json!({"type": "assistant", "message": {"content": content}, "timestamp": at(n)});
         writeln!(output, "{line}").expect("it can be written");
     }
     let tail = world.run(&["logs", &id, "--tail", "3", "--json"]);
     assert_eq!(texts(&tail), ["number 19997", "number 19998", "number 19999"]);
-    let since = world.run(&["logs", &id, "--since", "2099-11-22T05:33:18Z", "--json"]);
+    let since = world.run(&["logs", &id, "--since", &at(19_998), "--json"]);
     assert_eq!(texts(&since), ["number 19998", "number 19999"]);
     // More than is read first.
     let many = world.run(&["logs", &id, "--tail", "15000", "--json"]);

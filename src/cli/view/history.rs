@@ -43,7 +43,7 @@ pub(crate) struct History {
     all_projects: bool,
 
     /// Show only what was asked since this time (14:00, 2026-11-20) or this long ago (7d)
-    #[arg(long, value_name = "WHEN", value_parser = since)]
+    #[arg(long, value_name = "WHEN", allow_hyphen_values = true, value_parser = since)]
     since: Option<Since>,
 
     /// Show at most this many, the newest [default: 100, with --json all]

@@ -55,7 +55,7 @@ pub(crate) struct Logs {
     chain: bool,
 
     /// Only events since this time (14:00, 2026-11-20) or this long ago (10m)
-    #[arg(long, value_name = "WHEN", value_parser = since)]
+    #[arg(long, value_name = "WHEN", allow_hyphen_values = true, value_parser = since)]
     since: Option<Since>,
 
     /// Only the last N events, and with --follow what comes after them

@@ -80,7 +80,7 @@ pub(crate) struct Ls {
     task: Option<String>,
 
     /// Only list chains started since this time (14:00, 2026-11-20) or this long ago (3d)
-    #[arg(long, value_name = "WHEN", value_parser = since)]
+    #[arg(long, value_name = "WHEN", allow_hyphen_values = true, value_parser = since)]
     since: Option<Since>,
 
     /// List at most this many [default: 100, with --json all]

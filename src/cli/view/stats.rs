@@ -22,8 +22,8 @@ use crate::local_zone::local_zone;
 #[command(after_help = "Example:
   agent-cli stats --since 7d --json | jq .total.cost_usd")]
 pub(crate) struct Stats {
-    /// Count attempts that began since this time (14:00, 2026-11-20) or this long ago
-    #[arg(long, value_name = "WHEN", default_value = "30d", value_parser = since)]
+    /// Count attempts that began since this time (14:00, 2026-11-20) or this long ago (7d)
+    #[arg(long, value_name = "WHEN", allow_hyphen_values = true, default_value = "30d", value_parser = since)]
     since: Since,
 
     /// Print a JSON object: since, total, days, models, instructions

@@ -117,14 +117,21 @@ pub(crate) fn past_time(text: &str, now: Timestamp, zone: &TimeZone) -> Result<T
         let at = on_clocks(today.to_datetime(time))?;
         if at <= now { Some(at) } else { on_clocks(today.yesterday().ok()?.to_datetime(time)) }
     };
+    let is_bare = text.bytes().all(|byte| byte.is_ascii_digit());
     let found = match (Pieces::parse(text), text.parse::<civil::Time>()) {
+        // Most readers would take 2026 for a year or a number of seconds, not for 20:26.
+        _ if is_bare => None,
         (Ok(pieces), _) if pieces.offset().is_none() && pieces.time_zone_annotation().is_none() => {
             on_clocks(pieces.date().to_datetime(pieces.time().unwrap_or_default()))
         }
         (Err(_), Ok(time)) => of_day(time),
         _ => moment(text).ok(),
     };
-    found.ok_or_else(|| "give a duration such as 7d, a date such as 2026-11-20, or a time such as 14:00".to_owned())
+    match found {
+        Some(at) if at > now => Err(format!("{text} is in the future")),
+        Some(at) => Ok(at),
+        None => Err("give a duration such as 7d, a date such as 2026-11-20, or a time such as 14:00".to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -149,8 +156,11 @@ mod tests {
         ] {
             assert_eq!(past(text).as_deref(), Ok(expected), "{text}");
         }
-        for bad in ["yesterday", "2026-13-01", "25:00", "-3d", "", "2026-11-20[Asia/Tokyo]"] {
+        for bad in ["yesterday", "2026-13-01", "25:00", "-3d", "", "2026-11-20[Asia/Tokyo]", "20261120", "2026", "7"] {
             assert!(past(bad).unwrap_err().starts_with("give a duration"), "{bad}");
+        }
+        for later in ["2026-11-28", "2026-11-27T09:00:01Z", "2027-01-01"] {
+            assert_eq!(past(later), Err(format!("{later} is in the future")));
         }
     }
 
