@@ -96,13 +96,14 @@ impl Bars {
     }
 
     /// A line behind `first`. If it does not fit, it continues behind `rest`: after a blank if there is one in the second half of
-    /// the room. No character is left out, blanks included.
+    /// the room. No character is left out, blanks included. A blank at which a line breaks ends it.
     fn wrapped(&mut self, first: &str, rest: &str, line: &str) {
         let line = escape::exact(line).replace('\n', "\u{23ce}");
         let room = self.width.map_or(usize::MAX, |width| width.saturating_sub(columns(rest) + 1).max(1));
         let (mut before, mut part, mut taken, mut after_blank) = (first.to_owned(), String::new(), 0, None);
         for (_, c, wide) in of_each(&line) {
-            if taken + wide > room && !part.is_empty() {
+            let ends_line = c == ' ' && taken == room && !part.ends_with(' ');
+            if taken + wide > room && !part.is_empty() && !ends_line {
                 let next = part.split_off(after_blank.take().filter(|_| c != ' ').unwrap_or(part.len()));
                 self.line(&format!("{before}{part}"));
                 (before, taken, part) = (rest.to_owned(), columns(&next), next);
@@ -188,7 +189,7 @@ mod tests {
     fn a_line_continues_after_a_blank_if_one_is_near() {
         assert_eq!(shown("one two three", 16), "  \u{2502}  one two \n  \u{2506}  three\n");
         assert_eq!(shown("a bcdefghijkl", 16), "  \u{2502}  a bcdefghi\n  \u{2506}  jkl\n");
-        assert_eq!(shown("one two threefour", 13), "  \u{2502}  one two\n  \u{2506}   threef\n  \u{2506}  our\n");
+        assert_eq!(shown("one two threefour", 13), "  \u{2502}  one two \n  \u{2506}  threefo\n  \u{2506}  ur\n");
     }
 
     #[test]
@@ -234,7 +235,7 @@ mod tests {
         10 │  line 11
           (1 line stays as it is)
         ");
-        assert!(shown(Some(13)).contains("  10 \u{2502} -line\n     \u{2506} - 10\n"), "{}", shown(Some(13)));
+        assert!(shown(Some(13)).contains("  10 \u{2502} -line \n     \u{2506} -10\n"), "{}", shown(Some(13)));
     }
 
     #[test]
