@@ -275,6 +275,7 @@ fn a_broken_file_is_reported_once() {
 fn the_list_fits_a_terminal_and_stays_toml() {
     let world = World::new();
     let listed = world.command(["config"]).on_terminal(50).stdout;
+    assert!(listed.starts_with("# $AGENT_CLI_CLAUDE\nclaude = "), "{listed}");
     assert!(listed.contains("# store is not set: the PostgreSQL server that\n#   records"), "{listed}");
     assert!(listed.lines().all(|line| line.chars().count() <= 50 || line.contains(" = \"/")), "{listed}");
     listed.replace("\r\n", "\n").parse::<toml::Table>().expect("TOML");

@@ -187,7 +187,7 @@ fn entry(settings: &Settings, setting: &Setting) -> (String, String) {
     (format!("{} = {}", setting.key, value.to_toml()), one_line(&origin))
 }
 
-/// Formats a setting as a line of TOML, or as several if it would be wider than the terminal.
+/// Formats a setting as a line of TOML. If that would be wider than the terminal, the comment is above the value.
 fn lines(settings: &Settings, setting: &Setting, width: usize) -> String {
     let (value, comment) = entry(settings, setting);
     let line = if value.is_empty() { format!("# {comment}\n") } else { format!("{value}  # {comment}\n") };
@@ -195,7 +195,7 @@ fn lines(settings: &Settings, setting: &Setting, width: usize) -> String {
         return line;
     }
     let comment = wrapped(&comment, width.saturating_sub(2), 2).join("\n# ");
-    if value.is_empty() { format!("# {comment}\n") } else { format!("{value}\n# {comment}\n") }
+    if value.is_empty() { format!("# {comment}\n") } else { format!("# {comment}\n{value}\n") }
 }
 
 fn get(context: &Context, setting: &'static Setting, json: bool) -> Result<ExitStatus, CliError> {
