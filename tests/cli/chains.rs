@@ -33,12 +33,12 @@ fn a_list_has_the_open_chains_of_the_project_and_counts_the_others() {
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.command(["ls", "-ap"]).on_terminal(40), @"
-    CHAIN     STATE  NAME      TASK
-    [ID3:8]  asks             asks.md
+    CHAIN     STATE  NAME
+    [ID3:8]  asks   other: asks.md
       [ID4:8]: When?, asked [AGE] ago
-    [ID1:8]  asks   birthday  asks.md
+    [ID1:8]  asks   birthday
       [ID2:8]: When?, asked [AGE] ago
-    [ID5:8]  done             replies.md
+    [ID5:8]  done   replies.md
     --- exit status: 0
     ");
     let coloured = world.command(["ls", "-a", "--color", "always"]).on_terminal(80).stdout;
@@ -50,7 +50,7 @@ fn a_list_has_the_open_chains_of_the_project_and_counts_the_others() {
     }
     for name in ["over-budget", "over_budget", "over budget", "can_continue", "approve?", "plan?"] {
         let said = world.run(&["ls", "--status", name]);
-        assert!(said.succeeds().stderr.starts_with("no chain in this project is "), "{name}: {said}");
+        assert!(said.succeeds().stderr.starts_with("no chain in this project has the status "), "{name}: {said}");
     }
     let plain = world.command(["ls", "-a"]).with("NO_COLOR", "1").on_terminal(80).stdout;
     assert!(plain.contains("asks") && !plain.contains('\u{1b}'), "{plain:?}");
@@ -204,7 +204,7 @@ fn the_status_of_a_chain_follows_from_its_agents() {
     let none = world.run(&["ls", "--status", "paused"]);
     assert_eq!(
         none.log,
-        "no chain in this project is paused\nhint: agent-cli ls --all lists all chains of this project\n"
+        "no chain in this project has the status paused\nhint: agent-cli ls --all lists all chains of this project\n"
     );
     world.run(&["pause", &child, "--now"]).succeeds();
     spawn.ends().succeeds();
@@ -288,6 +288,13 @@ fn a_narrow_terminal_shows_what_is_asked() {
         "ask Which of the two servers shall get the release tonight, and who will look after it?\nreply x\n",
     );
     world.spawn_paused("asks.md");
+    insta::assert_snapshot!(world.command(["ls"]).on_terminal(100), @"
+    CHAIN     STATE  AGE  COST   TASK
+    [ID1:8]  asks   [AGE]  $0.03  asks.md
+      [ID2:8]: Which of the two servers shall get the release tonight, and who will look after it?,
+      asked [AGE] ago
+    --- exit status: 0
+    ");
     insta::assert_snapshot!(world.command(["ls"]).on_terminal(60), @"
     CHAIN     STATE  AGE  COST   TASK
     [ID1:8]  asks   [AGE]  $0.03  asks.md

@@ -120,7 +120,7 @@ fn an_empty_list_says_whether_there_are_earlier_questions() {
     let (world, root) = world();
     insta::assert_snapshot!(world.run(&["history", "--since", "0s"]), @"
     --- stderr
-    no questions in this time
+    no questions since then
     hint: agent-cli history shows earlier ones
     --- exit status: 0
     ");

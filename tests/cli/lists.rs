@@ -89,8 +89,8 @@ fn nothing_at_all() {
     ");
     insta::assert_snapshot!(world.run(&["tree"]), @r"
     --- stderr
-    no open chains in this project
-    hint: agent-cli ls --all also lists finished chains
+    no chains yet
+    hint: agent-cli spawn FILE starts one
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["questions"]), @r"
@@ -98,6 +98,37 @@ fn nothing_at_all() {
     no open questions
     --- exit status: 0
     ");
+}
+
+#[test]
+fn an_empty_list_hints_only_at_what_is_there() {
+    let world = World::new();
+    let said = |args: &[&str]| world.run(args).succeeds().stderr.clone();
+    assert_eq!(said(&["history", "--since", "1h"]), "no questions yet\n");
+    assert_eq!(said(&["stats", "--since", "1h"]), "no agent has run since then\n");
+    world.file("root.md", "ask When?\nreply done\n");
+    world.spawn_paused("root.md");
+    world.file("done.md", "reply done\n");
+    world.run(&["spawn", "done.md"]).succeeds();
+    let looks_further = "no agent has run since then\nhint: agent-cli stats --since 365d looks further back\n";
+    assert_eq!(said(&["stats", "--since", "0"]), looks_further);
+    let all = "hint: agent-cli ls --all lists all chains of this project\n";
+    assert_eq!(said(&["ls", "--task", "other.md"]), format!("no chain in this project matches\n{all}"));
+
+    let elsewhere = world.project().join("elsewhere");
+    std::fs::create_dir_all(elsewhere.join(".git")).expect("the project is writable");
+    let there = |args: &[&str]| world.command(args).within(&elsewhere).run().succeeds().stderr.clone();
+    let others = |noun: &str, command: &str| format!("{noun} of another project: agent-cli {command} --all-projects\n");
+    assert_eq!(
+        there(&["ls", "--all"]),
+        "no chains in this project\n2 chains of other projects: agent-cli ls --all --all-projects\n"
+    );
+    let none = "no chain in this project has the status done\n".to_owned();
+    assert_eq!(there(&["ls", "--status", "done"]), none + &others("1 chain", "ls --status done"));
+    let none = "no open chains in this project\n".to_owned();
+    assert_eq!(there(&["tree"]), none + &others("1 chain", "tree"));
+    let none = "no questions in this project yet\n".to_owned();
+    assert_eq!(there(&["history", "--since", "1h"]), none + &others("1 question", "history --since 1h"));
 }
 
 #[test]
@@ -161,8 +192,12 @@ fn chains_are_selected_by_their_words_and_named_by_their_tasks() {
     let none = world.run(&["ls", "--search", "nothing"]);
     let all = "hint: agent-cli ls --all lists all chains of this project\n";
     assert!(none.stderr.contains("no chain in this project matches") && none.stderr.ends_with(all), "{none}");
+    let chosen = world.run(&["ls", "--search", "deploy", "--task", "deploy.md"]);
+    let options = "agent-cli ls --search deploy --task deploy.md --all";
+    assert!(chosen.stderr.contains(&format!("1 chain that is done: {options}\n")), "{chosen}");
     let none = world.run(&["logs", "docs.md", "--since", "0s"]);
-    assert!(none.stderr.starts_with("no events in this time\nhint: agent-cli logs "), "{none}");
+    assert_eq!(none.stdout, "", "the reply is older");
+    assert!(none.stderr.starts_with("no events since then\nhint: agent-cli logs "), "{none}");
     assert_eq!(world.run(&["show", "deploy.md", "--reply"]).stdout, "deployed\n");
     world.run(&["spawn", "deploy.md"]).succeeds();
     let several = world.run(&["show", "deploy.md", "--reply"]);

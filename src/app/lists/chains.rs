@@ -81,6 +81,11 @@ pub(crate) fn chains(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> 
     Ok(Outcome { chains, omitted: Omitted { more, ..omitted } })
 }
 
+/// One chain, open or done, if there are any.
+pub(crate) fn any(app: &App<'_>, all_projects: bool) -> Result<Outcome, AppError> {
+    chains(app, &Input { with_done: true, all_projects, most: Some(1), ..Input::default() })
+}
+
 /// Selects the chains to list. However many chains exist, this reads only a few.
 fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Result<(Vec<Summary>, Omitted), AppError> {
     let Input { with_done, all_projects, ref states, ref matching, skip, most, .. } = *input;
@@ -100,6 +105,7 @@ fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Resul
     unusual.retain(|chain| seen.insert(chain.id));
 
     let mut omitted = Omitted { is_empty: true, ..Omitted::default() };
+    let (mut done, mut elsewhere) = (Vec::new(), Vec::new());
     let is_asked_for = |status| states.is_empty() || states.iter().any(|state| state.may_be_of(status, false));
     let is_open = |status| with_done || !states.is_empty() || status != AgentStatus::Done;
     let mut is_meant = |kind: &ChainKind| {
@@ -110,14 +116,19 @@ fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Resul
         let is_open = is_open(kind.status);
         let is_here = selection.includes(&kind.cwd);
         match (is_here, is_open) {
-            (true, false) => omitted.done += kind.count,
-            (false, true) => omitted.elsewhere += kind.count,
+            (true, false) => done.push(kind.clone()),
+            (false, true) => elsewhere.push(kind.clone()),
             (true, true) | (false, false) => {}
         }
         is_here && is_open
     };
     let mut kinds = app.store.chain_kinds()?;
     kinds.retain(&mut is_meant);
+    let count = |kinds: &[ChainKind]| match input.filter == ChainFilter::default() {
+        true => Ok(kinds.iter().map(|kind| kind.count).sum()),
+        false => app.store.chains(Chains::Matching { most: 0, kinds, filter: &input.filter }).map(|found| found.more),
+    };
+    (omitted.done, omitted.elsewhere) = (count(&done)?, count(&elsewhere)?);
     let kinds = ChainKind::with_other_states(&kinds, |status| is_asked_for(status) && is_open(status));
     let enough = if input.has_shown_state() { usize::MAX } else { most.saturating_add(unusual.len()) };
     let of_kind = match input.filter == ChainFilter::default() {

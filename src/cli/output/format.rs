@@ -75,15 +75,7 @@ pub(crate) fn toned_table(rows: &[(Vec<String>, Tone)], column: usize) -> Vec<To
 
 /// `whole` is the column that keeps its width on a narrow terminal.
 fn table_within(rows: &[Vec<String>], whole: Option<usize>, width: Option<usize>) -> String {
-    let widest = width.map_or(WIDEST, |width| (width / 5).clamp(8, WIDEST));
-    let shortened = |(column, cell): (usize, &String)| cut(cell, if whole == Some(column) { WIDEST } else { widest });
-    let padded: Vec<Vec<String>> = rows
-        .iter()
-        .map(|row| row.iter().take(row.len().saturating_sub(1)).enumerate().map(shortened).collect())
-        .collect();
-    let columns_padded = padded.iter().map(Vec::len).max().unwrap_or(0);
-    let needed = |column| padded.iter().filter_map(|row| row.get(column)).map(|cell: &String| columns(cell)).max();
-    let widths: Vec<_> = (0..columns_padded).map(|column| needed(column).unwrap_or(0)).collect();
+    let (padded, widths) = columns_before_last(rows, whole, width);
     let mut text = String::new();
     for (row, padded) in rows.iter().zip(&padded) {
         let mut line = String::new();
@@ -100,6 +92,30 @@ fn table_within(rows: &[Vec<String>], whole: Option<usize>, width: Option<usize>
         text.push('\n');
     }
     text
+}
+
+/// The cells before the last ones, and how wide their columns are.
+fn columns_before_last(
+    rows: &[Vec<String>],
+    whole: Option<usize>,
+    width: Option<usize>,
+) -> (Vec<Vec<String>>, Vec<usize>) {
+    let widest = width.map_or(WIDEST, |width| (width / 5).clamp(8, WIDEST));
+    let shortened = |(column, cell): (usize, &String)| cut(cell, if whole == Some(column) { WIDEST } else { widest });
+    let padded: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| row.iter().take(row.len().saturating_sub(1)).enumerate().map(shortened).collect())
+        .collect();
+    let columns_padded = padded.iter().map(Vec::len).max().unwrap_or(0);
+    let needed = |column| padded.iter().filter_map(|row| row.get(column)).map(|cell: &String| columns(cell)).max();
+    let widths = (0..columns_padded).map(|column| needed(column).unwrap_or(0)).collect();
+    (padded, widths)
+}
+
+/// How wide the last column of [`toned_table`] can be. `None`: as wide as needed.
+pub(crate) fn room_for_last(rows: &[Vec<String>], column: usize) -> Option<usize> {
+    let (_, widths) = columns_before_last(rows, Some(column), width());
+    width().map(|width| width.saturating_sub(widths.iter().map(|width| width + 2).sum()))
 }
 
 /// Formats a time on the clock of `zone`, with the date unless it is today, and the time until then: `11:49 (in 2 h)`.

@@ -76,15 +76,16 @@ impl History {
             return Ok(ExitStatus::Ok);
         }
         if exchanges.is_empty() {
-            match &self.since {
-                Some(_) => {
-                    tell("no questions in this time");
-                    let all = if self.all_projects { " --all-projects" } else { "" };
-                    let of = self.id.as_ref().map(|id| format!(" {}", shell_word(id)));
-                    hint(&format!("agent-cli history{all}{} shows earlier ones", of.unwrap_or_default()));
-                }
-                None if elsewhere > 0 => tell("no questions in this project yet"),
-                None => tell("no questions yet"),
+            let ever = history::history(&app, &Input { since: None, most: Some(1), ..input })?;
+            if !ever.exchanges.is_empty() {
+                tell("no questions since then");
+                let all = if self.all_projects { " --all-projects" } else { "" };
+                let of = self.id.as_ref().map(|id| format!(" {}", shell_word(id)));
+                hint(&format!("agent-cli history{all}{} shows earlier ones", of.unwrap_or_default()));
+            } else if ever.elsewhere > 0 {
+                tell("no questions in this project yet");
+            } else {
+                tell("no questions yet");
             }
         }
         let zone = local_zone();

@@ -112,7 +112,7 @@ impl Logs {
                     tell(&format!("a group has no events of its own: agent-cli logs {id} --chain"));
                 }
                 Some(_) => {
-                    tell("no events in this time");
+                    tell("no events since then");
                     hint(&format!(
                         "agent-cli logs {id}{} shows earlier ones",
                         if self.chain { " --chain" } else { "" }
@@ -122,7 +122,10 @@ impl Logs {
                 None => tell("no events yet"),
             }
         }
+        // The reply is older than what was asked for.
+        let is_omitted = self.since.is_some() && !self.follow && printer.printed == 0;
         if context.caller.is_none()
+            && !is_omitted
             && let Some(reply) = single_agent::reply_of(&store, top)?.filter(|reply| printer.lacks(reply))
         {
             print_line(&format!("\nreply:\n{}", reply.trim_end()))?;

@@ -14,13 +14,13 @@ use crate::cli::arguments::since::{Since, since};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::output::format::{age, fitted, one_line, toned_table};
+use crate::cli::output::format::{age, fitted, one_line, room_for_last, toned_table};
 use crate::cli::output::{self, ListCommand, Tone, TonedLine, hint, print_json, print_toned, tell};
 use crate::cli::report::costs;
 use crate::cli::report::status_report;
 use crate::cli::report::waits::with_times;
 use crate::core::chain::waiting_on::shown_state::{Actor, ShownState};
-use crate::core::text::shell::quoted;
+use crate::core::text::shell::shell_word;
 use crate::core::text::wrap::wrapped_within;
 use crate::local_zone::local_zone;
 use crate::store::ChainFilter;
@@ -120,8 +120,7 @@ impl Ls {
         if self.json {
             print_json(&chains)?;
         } else if omitted.is_empty && !(is_agents && self.selects()) && chains.is_empty() {
-            tell("no chains yet");
-            hint("agent-cli spawn FILE starts one");
+            tell_of_no_chains();
             return Ok(ExitStatus::Ok);
         } else if !chains.is_empty() {
             print_toned(&self.table(&chains, &app.directory, app.now))?;
@@ -131,7 +130,8 @@ impl Ls {
             self.tell_of_none(&omitted);
         }
         report(omitted, &self.command());
-        if chains.is_empty() && self.selects() && !self.json {
+        if chains.is_empty() && self.selects() && !self.json && !chains::any(&app, self.all_projects)?.chains.is_empty()
+        {
             hint(match self.all_projects {
                 true => "agent-cli ls --all --all-projects lists all chains",
                 false => "agent-cli ls --all lists all chains of this project",
@@ -144,7 +144,7 @@ impl Ls {
     fn command(&self) -> ListCommand {
         let status = self.status.iter().map(|status| format!("--status {}", status.name()));
         let named =
-            |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("--{name} {}", quoted(value)));
+            |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("--{name} {}", shell_word(value)));
         let since = self.since.as_ref().map(Since::option);
         let given: Vec<_> =
             status.chain(named("search", &self.search)).chain(named("task", &self.task)).chain(since).collect();
@@ -165,47 +165,68 @@ impl Ls {
     /// Says that no chain is listed, and why.
     fn tell_of_none(&self, omitted: &Omitted) {
         let place = if self.all_projects { "" } else { " in this project" };
+        let open = if self.all { "" } else { "open " };
         let names: Vec<_> = self.status.iter().map(|state| state.name()).collect();
         match () {
             () if self.selects_by_text() => tell(&format!("no chain{place} matches")),
-            () if !names.is_empty() => tell(&format!("no chain{place} is {}", names.join(" or "))),
-            () if omitted.elsewhere + omitted.done > 0 => tell(&format!("no open chains{place}")),
+            () if !names.is_empty() => tell(&format!("no chain{place} has the status {}", names.join(" or "))),
+            () if !omitted.is_empty => tell(&format!("no {open}chains{place}")),
             () => {}
         }
     }
 
-    /// Formats the table. On a narrow terminal, the reason is below the row, because the columns leave no room for it. A very narrow
-    /// one gets only the columns that identify a chain and its purpose.
+    /// Formats the table. If the columns leave little room for the reason, it is below the row. A narrow terminal gets one
+    /// column for the name or else the task, and a very narrow one only the columns that identify a chain and its purpose.
     fn table(&self, listed: &[ChainView], here: &Path, now: Timestamp) -> Vec<TonedLine> {
-        let is_wide = output::width().is_none_or(|width| width >= NARROW);
-        let beneath = output::width().filter(|width| *width < ROOMY);
+        let has = |columns| output::width().is_none_or(|width| width >= columns);
+        let (is_wide, is_roomy) = (has(NARROW), has(ROOMY));
         let with_names = listed.iter().any(|chain| chain.name.is_some());
-        let with_directories = is_wide && self.all_projects && listed.iter().any(|chain| chain.cwd != here);
+        let is_elsewhere = |chain: &ChainView| self.all_projects && chain.cwd != here;
+        let with_directories = is_roomy && listed.iter().any(is_elsewhere);
         let columns = |cells: [String; 7]| {
-            let shown = [true, true, is_wide, is_wide, with_names, with_directories, true];
+            let shown = [true, true, is_wide, is_wide, with_names && is_roomy, with_directories, true];
             cells.into_iter().zip(shown).filter_map(|(cell, shown)| shown.then_some(cell)).collect::<Vec<_>>()
         };
+        let title = |chain: &ChainView| {
+            let name = chain.name.as_deref().filter(|_| !is_roomy).unwrap_or(&chain.task);
+            let folder = chain.cwd.file_name().filter(|_| !is_roomy && is_elsewhere(chain));
+            one_line(&folder.map_or(name.to_owned(), |folder| format!("{}: {name}", folder.display())))
+        };
         let zone = local_zone();
-        let head = columns(["CHAIN", "STATE", "AGE", "COST", "NAME", "DIRECTORY", "TASK"].map(str::to_owned));
-        let mut rows = vec![(head, Tone::Plain)];
-        for chain in listed {
-            let (task, reason) = (one_line(&chain.task), reason(chain, now, &zone));
-            let row = columns([
+        let last = if with_names && !is_roomy { "NAME" } else { "TASK" };
+        let mut rows = vec![columns(["CHAIN", "STATE", "AGE", "COST", "NAME", "DIRECTORY", last].map(str::to_owned))];
+        rows.extend(listed.iter().map(|chain| {
+            columns([
                 chain.id.short(),
                 chain.state.words(now, &zone),
                 age(chain.created, now),
                 chain.cost.0.dollars(),
                 chain.name.clone().unwrap_or_default(),
                 chain.cwd.display().to_string(),
-                if beneath.is_none() { format!("{task}  {reason}").trim_end().to_owned() } else { task },
-            ]);
-            rows.push((row, tone(chain.state)));
-            let Some(width) = beneath.filter(|_| !reason.is_empty()) else { continue };
+                title(chain),
+            ])
+        }));
+        let beneath = output::width().filter(|_| room_for_last(&rows, STATE).is_some_and(|room| room < ROOM));
+        let mut rows = rows.into_iter();
+        let mut toned: Vec<_> = rows.next().map(|head| (head, Tone::Plain)).into_iter().collect();
+        for (mut row, chain) in rows.zip(listed) {
+            let reason = Some(reason(chain, now, &zone)).filter(|reason| !reason.is_empty());
+            if let (None, Some(reason), Some(last)) = (beneath, &reason, row.last_mut()) {
+                last.push_str(&format!("  {reason}"));
+            }
+            toned.push((row, tone(chain.state)));
+            let Some((width, reason)) = beneath.zip(reason) else { continue };
             let lines = wrapped_within(&format!("  {}", fitted(&reason, LINES * width)), width, 2);
-            rows.extend(lines.into_iter().map(|line| (vec![line], Tone::Plain)));
+            toned.extend(lines.into_iter().map(|line| (vec![line], Tone::Plain)));
         }
-        toned_table(&rows, 1)
+        toned_table(&toned, STATE)
     }
+}
+
+/// Says that there are no chains at all.
+pub(crate) fn tell_of_no_chains() {
+    tell("no chains yet");
+    hint("agent-cli spawn FILE starts one");
 }
 
 /// Shortens a task for lists: a file is shown without its folder.
@@ -216,10 +237,15 @@ fn title_of(task: &str) -> String {
 
 /// The default limit of the list.
 const MOST: usize = 100;
+/// The column that is never cut.
+const STATE: usize = 1;
 /// Terminals with fewer columns get a table with fewer columns.
 const NARROW: usize = 60;
-/// Terminals with fewer columns get reasons below the rows, of about as many lines.
+/// Terminals with fewer columns get one column for names and tasks.
 const ROOMY: usize = 80;
+/// If the last column has fewer columns, the reasons are below the rows.
+const ROOM: usize = 80;
+/// About the most lines of a reason.
 const LINES: usize = 3;
 
 /// Why a chain is in its state, without details that the state already shows.

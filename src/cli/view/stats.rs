@@ -11,6 +11,7 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::table;
 use crate::cli::output::{self, hint, print, print_json, tell};
 use crate::cli::report::costs;
+use crate::core::text::time::past_time;
 use crate::local_zone::local_zone;
 
 /// Show what agents cost, by day, model and instruction file
@@ -35,15 +36,19 @@ impl Stats {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let running = if self.json { None } else { Some("(still running)") };
         let input = Input { since: self.since.time, zone: local_zone(), running };
-        let StatsView { since, total, days, models, instructions } =
-            stats::stats(&context.app(&context.store()?), &input)?;
+        let store = context.store()?;
+        let app = context.app(&store);
+        let StatsView { since, total, days, models, instructions } = stats::stats(&app, &input)?;
         if self.json {
             print_json(&StatsView { since, total, days, models, instructions })?;
             return Ok(ExitStatus::Ok);
         }
         if days.is_empty() {
-            tell("no agent ran in this time");
-            hint("agent-cli stats --since 365d looks further back");
+            tell("no agent has run since then");
+            let earlier = Input { since: past_time(EARLIER, app.now, &input.zone).unwrap_or(input.since), ..input };
+            if !stats::stats(&app, &earlier)?.days.is_empty() {
+                hint(&format!("agent-cli stats --since {EARLIER} looks further back"));
+            }
             return Ok(ExitStatus::Ok);
         }
         let is_wide = output::width().is_none_or(|width| width >= WIDE);
@@ -63,6 +68,8 @@ impl Stats {
     }
 }
 
+/// The period to suggest.
+const EARLIER: &str = "365d";
 /// Terminals with fewer columns only show costs and durations.
 const WIDE: usize = 60;
 

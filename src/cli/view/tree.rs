@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use clap::Args;
 use jiff::Timestamp;
 
+use crate::app::lists::chains;
 use crate::app::lists::tree::{self, Input, ListedTree, Outcome};
 use crate::app::view::agent::{Abandoned, AgentView};
 use crate::cli::arguments::{at_least_one, id_completion};
@@ -15,7 +16,7 @@ use crate::cli::output::format::{age, cut, fitted};
 use crate::cli::output::{self, ListCommand, TonedLine, hint, print_json, print_toned, tell};
 use crate::cli::report::status_report;
 use crate::cli::report::waits::described;
-use crate::cli::view::ls::tone;
+use crate::cli::view::ls::{tell_of_no_chains, tone};
 use crate::core::agent::usage::Spent;
 use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
@@ -55,17 +56,29 @@ impl TreeCommand {
         let most = self.limit.or(if self.json { None } else { Some(MOST) });
         let app = context.app(&store);
         let found = tree::tree(&app, &Input { id: self.id, all_projects, most })?;
-        report(&found, &[(self.cost, "--cost"), (all_projects, "--all-projects")]);
+        let report = || report(&found, &[(self.cost, "--cost"), (all_projects, "--all-projects")]);
         if self.json {
-            print_json(&found.trees.into_iter().flat_map(|listed| listed.agents).collect::<Vec<_>>())?;
+            print_json(&found.trees.iter().flat_map(|listed| &listed.agents).collect::<Vec<_>>())?;
+            report();
             return Ok(ExitStatus::Ok);
-        }
-        if found.trees.is_empty() {
-            tell(if all_projects { "no open chains" } else { "no open chains in this project" });
-            hint("agent-cli ls --all also lists finished chains");
         }
         for ListedTree { tree, agents, .. } in &found.trees {
             print_toned(&drawn(tree, agents, app.now, &found.abandoned, self.cost))?;
+        }
+        if !found.trees.is_empty() {
+            report();
+            return Ok(ExitStatus::Ok);
+        }
+        let finished = chains::any(&app, all_projects)?;
+        if finished.omitted.is_empty {
+            tell_of_no_chains();
+            return Ok(ExitStatus::Ok);
+        }
+        tell(if all_projects { "no open chains" } else { "no open chains in this project" });
+        report();
+        if !finished.chains.is_empty() {
+            let all = if all_projects { " --all-projects" } else { "" };
+            hint(&format!("agent-cli ls --all{all} also lists finished chains"));
         }
         Ok(ExitStatus::Ok)
     }
