@@ -146,7 +146,7 @@ pub enum BadName {
     #[error("a name begins with a letter and has letters, digits, `-`, `_` and `.`")]
     Character,
     /// It could be the beginning of an id.
-    #[error("it could be the beginning of an id: add a letter after f")]
+    #[error("it could be the beginning of an id: add a letter from g to z")]
     LooksLikeAnId,
     /// A reserved word.
     #[error("`{LAST}` means the newest chain")]

@@ -101,7 +101,7 @@ fn what_a_person_sees() {
     --- stderr
     [ID1:8] has written a summary (agent-cli show [ID1:8]) and starts afresh: its next turn begins a new session
     [ID1:8] waits for an answer to [ID2:8]: When?
-    hint: agent-cli answer [ID2:8] TEXT, then agent-cli resume [ID1:8]
+    hint: agent-cli answer [ID2:8] ANSWER, then agent-cli resume [ID1:8]
     --- exit status: 0
     ");
     let shown = world.run(&["show", &id]).stdout;
@@ -332,7 +332,7 @@ fn an_agent_with_a_full_context_should_start_afresh() {
     SGN_PEND_STARTED ([ID1])
     --- stderr
     [ID1:8] waits for an answer to [ID2:8]: When?
-    hint: agent-cli answer [ID2:8] TEXT, then agent-cli resume [ID1:8]
+    hint: agent-cli answer [ID2:8] ANSWER, then agent-cli resume [ID1:8]
     [ID1:8] should start afresh: its conversation takes 1001 of its model's 1200 tokens (83 %)
     hint: agent-cli resume [ID1:8] --afresh continues it in a new session, with a summary
     --- exit status: 0

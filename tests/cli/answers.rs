@@ -426,7 +426,7 @@ fn nobody_is_told_to_resume_what_a_watch_continues() {
     let questions = world.questions();
     let id = |asked: &str| questions.iter().find(|(text, _)| text == asked).expect("it is open").1.clone();
     let polled = world.run(&["resume", &two]);
-    assert!(polled.stderr.contains(" TEXT, then a running agent-cli watch continues the chain\n"), "{polled}");
+    assert!(polled.stderr.contains(" ANSWER, then a running agent-cli watch continues the chain\n"), "{polled}");
     let waits = world.run(&["answer", &id("one?"), "now"]);
     assert_eq!(waits.stdout, "");
     assert!(waits.stderr.ends_with("a running agent-cli watch continues the chain\n"), "{waits}");

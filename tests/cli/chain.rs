@@ -36,7 +36,7 @@ fn whoever_looks_at_a_chain_or_continues_its_last_agent_is_told_how_it_continues
     let shown = world.run(&["show", &id]);
     let asked = format!("{}, which waits for an answer to {}: When is your birthday?\n", &last[..8], &question[..8]);
     assert!(shown.stdout.contains(&asked), "{shown}");
-    let hint = format!("hint: agent-cli answer {} TEXT, then agent-cli resume {}\n", &question[..8], &id[..8]);
+    let hint = format!("hint: agent-cli answer {} ANSWER, then agent-cli resume {}\n", &question[..8], &id[..8]);
     assert_eq!(shown.stderr, hint);
 
     world.answer("Jan 1st");

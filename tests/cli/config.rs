@@ -136,7 +136,7 @@ fn what_is_wrong_stops_new_chains_and_no_other() {
     warning: [PROJECT]/.agent-cli.toml: unknown key `spawn.modle`: did you mean `spawn.model`?
     warning: [PROJECT]/.agent-cli.toml: `spawn.timeout` is not a duration in quotes, such as "30m"
     error: spawn.model is not set
-    hint: agent-cli config set spawn.model VALUE
+    hint: agent-cli config set spawn.model VALUE sets it
     --- exit status: 1
     "#);
     world.file(".agent-cli.toml", "[spawn\n");
@@ -225,7 +225,7 @@ fn what_is_not_set_needs_no_removal() {
     let world = World::new();
     let path = write_config(&world, "[spawn]\nmodel = 'a'\n");
     let unset = || world.run(&["config", "unset", "spawn.model"]).succeeds().stderr.clone();
-    assert_eq!(unset(), format!("spawn.model is removed in {}\n", path.display()));
+    assert_eq!(unset(), format!("removed spawn.model from {}\n", path.display()));
     assert_eq!(unset(), format!("spawn.model is not set in {}\n", path.display()));
     let project = world.run(&["config", "unset", "--project", "spawn.model"]);
     insta::assert_snapshot!(project, @"

@@ -188,7 +188,7 @@ fn a_chain_is_stopped_paused_and_resumed() {
     shows(&screen, "boom");
     world.file("fails.md", "hold gate\nreply fine\n");
     dashboard.types("r");
-    shows(&screen, "resumed in a process of its own");
+    shows(&screen, "in a separate process");
     gate.reached_by(1);
     shows(&screen, "1 working");
     gate.open_for_one();

@@ -134,7 +134,7 @@ fn a_failed_branch_costs_nothing_while_another_waits() {
     SGN_PEND_STARTED ([ID1])
     --- stderr
     [ID2:8] waits for an answer to [ID3:8]: When?
-    hint: agent-cli answer [ID3:8] TEXT, then agent-cli resume [ID1:8]
+    hint: agent-cli answer [ID3:8] ANSWER, then agent-cli resume [ID1:8]
     error: boom ([ID4:8])
     hint: agent-cli resume [ID4:8] retries it
     --- exit status: 0

@@ -104,7 +104,7 @@ fn a_group_has_one_status_and_one_id() {
     --- stderr
     [ID2:8] waits for an answer to [ID3:8]: B?
     [ID4:8] waits for an answer to [ID5:8]: C?
-    hint: agent-cli answer [ID3:8] TEXT, then agent-cli resume [ID1:8]
+    hint: agent-cli answer [ID3:8] ANSWER, then agent-cli resume [ID1:8]
     --- exit status: 0
     ");
     let id = outcome.started();
@@ -422,7 +422,7 @@ fn one_that_fails_while_another_waits_is_named_with_what_retries_it() {
     SGN_PEND_STARTED ([ID1])
     --- stderr
     [ID2:8] waits for an answer to [ID3:8]: When?
-    hint: agent-cli answer [ID3:8] TEXT, then agent-cli resume [ID1:8]
+    hint: agent-cli answer [ID3:8] ANSWER, then agent-cli resume [ID1:8]
     error: it broke ([ID4:8])
     hint: agent-cli resume [ID4:8] retries it
     --- exit status: 0

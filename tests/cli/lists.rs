@@ -63,7 +63,7 @@ fn a_chain_at_rest() {
     history  [TIME] ([AGE] ago): started [PROJECT]/looks.md ([ID9:8])
     history  [TIME] ([AGE] ago): ended its turn: requested, waiting
     --- stderr
-    hint: agent-cli answer [ID3:8] TEXT, then agent-cli resume [ID1:8]
+    hint: agent-cli answer [ID3:8] ANSWER, then agent-cli resume [ID1:8]
     --- exit status: 0
     ");
 }

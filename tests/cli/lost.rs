@@ -157,7 +157,7 @@ fn a_conversation_that_found_no_room_is_reported_wherever_a_person_looks() {
     --- stderr
     warning: [ID1:8]: claude could not record what the agent did: there is no room in [HOME]/.claude: free some space
     [ID1:8] waits for an answer to [ID2:8]: When?
-    hint: agent-cli answer [ID2:8] TEXT, then agent-cli resume [ID1:8]
+    hint: agent-cli answer [ID2:8] ANSWER, then agent-cli resume [ID1:8]
     error: claude could not record what the agent did: there is no room in [HOME]/.claude ([ID1:8])
     hint: free some space on the disk of [HOME]/.claude; the next resume has it done again, with a notice
     --- exit status: 1

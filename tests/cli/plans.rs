@@ -71,8 +71,8 @@ fn a_plan_is_allowed_in_a_mode_that_is_offered() {
     world.run(&["answer", &id, "allow", "--mode", "acceptEdits"]).succeeds();
     world.run(&["answer", &id, "--replace", "allow", "--mode", "manual"]).succeeds();
     world.run(&["answer", &id, "--replace", "allow", "--mode", "acceptEdits"]).succeeds();
-    assert!(world.run(&["show", &root]).stdout.contains(": asked for an approval of its plan: # Tidy up ("));
-    assert!(world.run(&["logs", &root]).stdout.contains("  needs an approval of its plan: # Tidy up\n"));
+    assert!(world.run(&["show", &root]).stdout.contains(": asked for approval of its plan: # Tidy up ("));
+    assert!(world.run(&["logs", &root]).stdout.contains("  needs approval of its plan: # Tidy up\n"));
     let reply = world.run(&["resume", &root]).succeeds().stdout.clone();
     assert!(reply.starts_with("User has approved your plan.") && reply.contains("/plans/p.md"), "{reply}");
     assert_eq!((mode(&world, 0), mode(&world, 1)), ("plan".to_owned(), "acceptEdits".to_owned()));

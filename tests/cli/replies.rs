@@ -58,14 +58,14 @@ fn what_the_program_tells_people_is_not_on_standard_output() {
     SGN_PEND_STARTED ([ID1])
     --- stderr
     [ID1:8] waits for an answer to [ID2:8]: When?
-    hint: agent-cli answer [ID2:8] TEXT, then agent-cli resume [ID1:8]
+    hint: agent-cli answer [ID2:8] ANSWER, then agent-cli resume [ID1:8]
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["resume", &outcome.started()]), @r"
     SGN_PEND_ONGOING
     --- stderr
     [ID1:8] waits for an answer to [ID2:8]: When?
-    hint: agent-cli answer [ID2:8] TEXT, then agent-cli resume [ID1:8]
+    hint: agent-cli answer [ID2:8] ANSWER, then agent-cli resume [ID1:8]
     --- exit status: 0
     ");
 }

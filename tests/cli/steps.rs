@@ -23,7 +23,7 @@ fn steps_are_reported_in_plain_words() {
     [ID2:8] asks.md: started
     [ID2:8] asks.md: asks
     [ID2:8] waits for an answer to [ID3:8]: When?
-    hint: agent-cli answer [ID3:8] TEXT, then agent-cli resume [ID1:8]
+    hint: agent-cli answer [ID3:8] ANSWER, then agent-cli resume [ID1:8]
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["-v", "spawn", "busy.md"]), @"
@@ -174,7 +174,7 @@ fn a_filter_that_is_none_is_named() {
     --- stderr
     warning: loud is not a log filter: use error, warn, info, debug, trace, agent_cli::MODULE=LEVEL, agent=ID or chain=ID
     [ID1:8] waits for an answer to [ID2:8]: When?
-    hint: agent-cli answer [ID2:8] TEXT, then agent-cli resume [ID1:8]
+    hint: agent-cli answer [ID2:8] ANSWER, then agent-cli resume [ID1:8]
     --- exit status: 0
     ");
     let world = world.with("AGENT_CLI_LOG", "info");

@@ -73,7 +73,7 @@ fn a_waiting_agent_reads_it_when_it_goes_on() {
     SGN_PEND_ONGOING
     --- stderr
     [ID1:8] waits for an answer to [ID2:8]: When?
-    hint: agent-cli answer [ID2:8] TEXT, then agent-cli resume [ID1:8]
+    hint: agent-cli answer [ID2:8] ANSWER, then agent-cli resume [ID1:8]
     --- exit status: 0
     ");
     world.answer("now");

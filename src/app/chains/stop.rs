@@ -58,8 +58,8 @@ pub(crate) fn stop(app: &App<'_>, input: Input) -> Result<Outcome, AppError> {
     let by = app.asker.agent.map_or(By::Person, |caller| By::Agent(caller.frame));
     let reason = reason.filter(|reason| !reason.trim().is_empty());
     if reason.as_ref().is_some_and(|reason| reason.len() > LONGEST_REASON) {
-        let refusal = Refusal::new(format!("a reason may have {LONGEST_REASON} bytes"));
-        return Err(refusal.hint(format!("agent-cli tell {} TEXT is for longer texts", id.short())).into());
+        let refusal = Refusal::new(format!("a reason may have at most {LONGEST_REASON} bytes"));
+        return Err(refusal.hint(format!("agent-cli tell {} TEXT sends longer texts", id.short())).into());
     }
     let wanted = Stop { how: kind, now, by, reason, of: id, report: None };
     if let (Some(Stopping { tell, .. }), false, FrameState::Running { .. }) = (&waits, now, &agent.state) {
@@ -135,7 +135,7 @@ mod tests {
         let reason =
             |length: usize| Input { reason: Some("x".repeat(length)), ..input(agent.to_string(), StopKind::Stop) };
         let refused = stop(&app, reason(LONGEST_REASON + 1)).unwrap_err();
-        assert_eq!(refused.to_string(), "a reason may have 1000 bytes");
+        assert_eq!(refused.to_string(), "a reason may have at most 1000 bytes");
         assert_eq!(stop(&app, reason(LONGEST_REASON)).unwrap().reason.unwrap().len(), LONGEST_REASON);
     }
 }

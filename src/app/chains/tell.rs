@@ -64,7 +64,7 @@ pub(crate) fn read(text: DeferredText, command: &str) -> Result<String, AppError
     let text = text()?;
     match text.len() {
         _ if text.trim().is_empty() => {
-            let hint = format!("{command} TEXT; - reads the text from standard input");
+            let hint = format!("{command} TEXT sends one; TEXT can be `-` for standard input");
             Err(Refusal::new("the text is empty").hint(hint).into())
         }
         length if length > LARGEST => {

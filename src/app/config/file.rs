@@ -56,7 +56,7 @@ impl Parsed {
 pub(crate) fn unknown(key: &str) -> String {
     match Setting::similar_to(key) {
         Some(similar) => format!("unknown key `{key}`: did you mean `{similar}`?"),
-        None => format!("unknown key `{key}`: agent-cli config lists them"),
+        None => format!("unknown key `{key}`"),
     }
 }
 

@@ -57,9 +57,9 @@ impl News {
 fn question(app: &App<'_>, asked: &Question) -> String {
     let what = match &asked.kind {
         RequestKind::Permission { tool, input, .. } => {
-            format!("needs an approval: {}", quoted(&approval::summary(tool, input)))
+            format!("needs approval: {}", quoted(&approval::summary(tool, input)))
         }
-        RequestKind::Plan(_) => "needs an approval of its plan".to_owned(),
+        RequestKind::Plan(_) => "needs approval of its plan".to_owned(),
         _ => format!("asks: {}", quoted(&asked.question)),
     };
     let name = app.store.chain_of(asked.root).ok().and_then(|chain| chain.name);

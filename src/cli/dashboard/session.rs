@@ -280,7 +280,7 @@ impl<'a> Session<'a> {
             stale_check: true,
         };
         in_background::resume(&self.context.app(self.store), input, self.context)?;
-        self.model.said = Some(format!("{} is resumed in a process of its own", chain.short()));
+        self.model.said = Some(format!("resuming {} in a separate process", chain.short()));
         Ok(())
     }
 }

@@ -209,9 +209,9 @@ fn get(context: &Context, setting: &'static Setting, json: bool) -> Result<ExitS
     }
     let Some(value) = found.settings.value(setting) else {
         let error = CliError::failed(format!("{} is not set", setting.key));
-        // Setting it is not what a person wants whose project sets it.
+        // If the project's file sets it, trusting that file is the fix, not setting it again.
         let is_ignored = ignored.is_some_and(|it| it.needs_trust);
-        let hint = format!("agent-cli config set {} VALUE", setting.key);
+        let hint = format!("agent-cli config set {} VALUE sets it", setting.key);
         return Err(if is_ignored { error } else { error.hint(hint) });
     };
     print_line(&value.to_string())?;
@@ -234,8 +234,11 @@ fn change(
         tell(&format!("{} is not set in {}", setting.key, files.path(which.file())?.display()));
         return Ok(ExitStatus::Ok);
     };
-    let done = value.map_or("removed".to_owned(), |value| format!("set to {}", one_line(&value.to_string())));
-    tell(&format!("{} is {done} in {}", setting.key, changed.path.display()));
+    let (key, path) = (setting.key, changed.path.display());
+    tell(&match value {
+        Some(value) => format!("set {key} to {} in {path}", one_line(&value.to_string())),
+        None => format!("removed {key} from {path}"),
+    });
     if !changed.is_trusted {
         tell("you have not trusted the rest of that file: agent-cli config trust");
     }

@@ -78,8 +78,8 @@ fn requested(kind: &RequestKind) -> String {
         }
         RequestKind::Spawn { task, .. } => format!("started {}", one_line(task)),
         RequestKind::Wait(_) => "began to wait".to_owned(),
-        RequestKind::Permission { tool, .. } => format!("asked for an approval of {}", one_line(tool)),
-        RequestKind::Plan(plan) => format!("asked for an approval of its plan: {}", one_line(plan.summary())),
+        RequestKind::Permission { tool, .. } => format!("asked for approval of {}", one_line(tool)),
+        RequestKind::Plan(plan) => format!("asked for approval of its plan: {}", one_line(plan.summary())),
     }
 }
 

@@ -77,7 +77,7 @@ pub(crate) fn to_answer(kind: &RequestKind) -> String {
         RequestKind::Permission { .. } => "allow (or deny, with a reason)".to_owned(),
         RequestKind::Plan(plan) => to_answer_plan(plan),
         RequestKind::Ask(form) => to_answer_form(form),
-        _ => "TEXT".to_owned(),
+        _ => "ANSWER".to_owned(),
     }
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn to_answer_plan(plan: &ProposedPlan) -> String {
 pub(crate) fn to_answer_form(form: &Form) -> String {
     match form.example().zip(form.naming()) {
         Some((example, naming)) => format!("{example} ({naming})"),
-        None => "TEXT".to_owned(),
+        None => "ANSWER".to_owned(),
     }
 }
 

@@ -71,9 +71,9 @@ fn requested(kind: &str, summary: &str, child: Option<FrameId>, form: Option<Spa
             Some(SpawnForm::Call) | None => format!("spawns {} {summary}", child.short()),
         },
         ("ask", _) => format!("asks: {summary}"),
-        ("permission", _) => format!("needs an approval: {summary}"),
+        ("permission", _) => format!("needs approval: {summary}"),
         ("wait", _) => format!("waits for {summary}"),
-        ("plan", _) => format!("needs an approval of its plan: {summary}"),
+        ("plan", _) => format!("needs approval of its plan: {summary}"),
         (kind, _) => format!("{kind}: {summary}"),
     }
 }

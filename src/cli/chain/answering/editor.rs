@@ -77,7 +77,7 @@ pub(crate) fn open(path: &Path, otherwise: &str) -> Result<(), CliError> {
         Some(code) => format!("ended with exit status {code}"),
     };
     Err(CliError::failed(format!("the editor ({editor}) {how}, so {otherwise}"))
-        .hint("VISUAL or EDITOR names another one"))
+        .hint("set VISUAL or EDITOR to another editor"))
 }
 
 fn cannot(error: &io::Error) -> CliError {
