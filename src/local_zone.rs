@@ -9,13 +9,13 @@ use jiff::tz::TimeZone;
 /// Where systems keep their time zone, as a file or a link to one.
 const FILE: &str = "/etc/localtime";
 
-/// How long a time zone is believed, as a program that runs for weeks travels with its person.
+/// How long a time zone is cached. A program that runs for weeks may travel with its user.
 const TRUSTED: Duration = Duration::from_secs(60);
 
 /// Returns the time zone in which times are shown and read: that of `TZ`, or that of the system.
 ///
-/// The library looks a system's zone up by its name, for which it lists the hundreds of files of the zone database: a
-/// quarter of the time of a poll. The zone's content is enough, as its name is never shown.
+/// jiff finds the name of the system's zone by listing the zone database, which takes a quarter of the time of a poll. The
+/// zone's content is enough, as its name is never shown.
 pub(crate) fn local_zone() -> TimeZone {
     static LAST: Mutex<Option<(Instant, TimeZone)>> = Mutex::new(None);
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_zone_is_not_one() {
+    fn a_file_that_is_no_time_zone_is_ignored() {
         assert!(from_content("/dev/null").is_none());
         assert!(from_content("/no/such/file").is_none());
     }

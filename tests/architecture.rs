@@ -144,7 +144,7 @@ fn files_are_short() {
 fn folders_are_small() {
     let mut rooms = BTreeMap::<PathBuf, BTreeSet<_>>::new();
     for file in files(&sources()) {
-        // A module that is a file and a folder is one room, and these files are the folder itself.
+        // A module that is both a file and a folder counts as one, and these files are the folder itself.
         let ancestors: Vec<_> = file.ancestors().take_while(|path| path.starts_with(sources())).collect();
         for pair in ancestors
             .windows(2)

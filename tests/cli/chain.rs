@@ -24,7 +24,7 @@ fn a_chain_pauses_at_a_question_and_carries_on_with_the_answer() {
 }
 
 #[test]
-fn whoever_looks_at_a_chain_or_continues_its_last_agent_is_told_how_it_continues() {
+fn show_and_resume_say_how_the_chain_continues() {
     let world = birthday_chain();
     let id = world.spawn_paused("ins1.md");
     let last = world.session(3);

@@ -221,7 +221,7 @@ fn a_value_that_is_ignored_is_named_beside_the_one_that_counts() {
 }
 
 #[test]
-fn what_is_not_set_needs_no_removal() {
+fn unsetting_what_is_not_set_succeeds() {
     let world = World::new();
     let path = write_config(&world, "[spawn]\nmodel = 'a'\n");
     let unset = || world.run(&["config", "unset", "spawn.model"]).succeeds().stderr.clone();

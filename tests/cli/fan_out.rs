@@ -415,7 +415,7 @@ fn children_work_below_their_parent_unless_it_may_do_everything() {
 }
 
 #[test]
-fn one_that_fails_while_another_waits_is_named_with_what_retries_it() {
+fn a_failed_agent_beside_a_waiting_one_gets_a_retry_hint() {
     let world = with_a_failure();
     world.file("asks.md", "ask When?\nreply {result}\n");
     insta::assert_snapshot!(world.run(&["spawn", "b.md", "asks.md"]), @"

@@ -344,7 +344,7 @@ fn with_a_group_that_asks() -> (World, [String; 4]) {
 }
 
 #[test]
-fn whoever_stops_an_agent_is_told_how_its_chain_continues() {
+fn stop_says_how_the_chain_continues() {
     let (world, [root, group, a, b]) = with_a_group_that_asks();
     insta::assert_snapshot!(world.run(&["stop", &a]), @"
     stopped [ID2:8]

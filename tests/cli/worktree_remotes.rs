@@ -205,13 +205,13 @@ fn a_kill_while_a_worktree_is_pushed_or_fetched_loses_nothing() {
 
 #[test]
 fn a_fetch_that_hangs_is_interrupted_and_tried_again() {
-    // What a host does before that is another matter.
+    // On a server, other steps come first, which other tests cover.
     if on_server() {
         return;
     }
     let world = machine();
     let (ssh, gate) = (world.home().join("ssh"), world.home().join("hangs"));
-    // In the place of ssh: it runs the command here.
+    // Stands in for ssh: runs the command locally.
     let text = format!(
         "#!/bin/sh\nif [ -p '{0}' ]; then echo held >> '{0}.held'; read -r go < '{0}'; fi\nexec sh -c \"$2\"\n",
         gate.display()

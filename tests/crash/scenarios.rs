@@ -124,7 +124,7 @@ fn with_a_detached_chain() -> World {
     world
 }
 
-/// Whoever calls again after a kill may have detached a chain already.
+/// A person who calls again after a kill may have detached a chain already.
 fn carry_on_both(person: &mut Person) -> String {
     let mut replied = vec![answer_and_carry_on(person)];
     for chain in detached(&person.world) {

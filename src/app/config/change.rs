@@ -79,8 +79,8 @@ impl Files {
         })
     }
 
-    /// Sets a setting in a file, or removes it if the value is `None`. `None` if it is not there to be removed. If the project's file is new or was trusted before, it
-    /// is trusted after the change, because the user made it.
+    /// Sets a setting in a file, or removes it if the value is `None`. Returns `None` if there was nothing to remove. If the
+    /// project's file is new or was trusted before, it is trusted after the change, because the user made it.
     pub(crate) fn change(
         &self,
         asker: &Asker,

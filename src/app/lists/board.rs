@@ -22,12 +22,12 @@ pub(crate) struct Input {
     pub(crate) today: Timestamp,
 }
 
-/// A section of the page, and of the board: chains for which the same should be done.
+/// A section of the page, and of the board: chains that call for the same action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Section {
     NeedsYou,
     Working,
-    /// The board has them among those that wait.
+    /// On the dashboard these are part of `Waiting`.
     CanContinue,
     Waiting,
     /// Done or stopped. The board only has those that ended today.

@@ -17,7 +17,7 @@ use crate::local_zone::local_zone;
 use crate::runtime::requests::answer_files;
 use crate::store::{Question, Store, StoreError, Together};
 
-/// Like [`whole`], with every line broken. What is behind bars fits already.
+/// Like [`whole`], with long lines wrapped. Quoted lines (after a bar) already fit.
 pub(crate) fn wrapped(store: &Store, asked: &Question, width: Option<usize>) -> Result<String, StoreError> {
     let text = whole(store, asked, width)?;
     Ok(match width {

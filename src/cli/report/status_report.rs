@@ -80,7 +80,7 @@ pub(crate) struct StatusReport {
     is_told_group: bool,
     /// Whether its parent gets an earlier result than the one that a person has asked for since.
     has_outcome: bool,
-    /// The chain above the agent, if that has ended for good.
+    /// The chain above the agent, if the agent has ended for good.
     above: Option<ChainAbove>,
 }
 
@@ -281,7 +281,7 @@ fn print_waits(blockers: &[Blocker], busy: &[Busy]) {
     }
 }
 
-/// Says how the chain `top` continues, which waits for this. `in_words`: a person at a terminal reads it.
+/// Says how the chain `top`, which waits for `blockers`, continues. `in_words`: a person at a terminal reads it.
 pub(crate) fn hint_at_waits(top: FrameId, blockers: &[Blocker], in_words: bool, continued_by: Option<Continuer>) {
     if in_words && needs_an_answer(blockers) {
         output::hint(&match continued_by {

@@ -12,8 +12,8 @@ const FIRST: &str = "
 -- What holds for all of a chain. Its root and its first frame refer to each other. name: what a person calls it. detached: what it
 -- keeps of the chain in which an agent has detached it. family: the first of the chains that come from one another in this way;
 -- NULL: it is alone. removed_usd, removed_agents: of chains of this family that were removed, so that the others do not get their
--- budget again; only one chain has each. host: the state directory with the files of its agents; NULL: the one that contains this database, or none yet
--- if the database is on a server. labels: what its host must offer; NULL: nothing.
+-- budget again; each removed chain is counted in only one chain. host: the state directory with the files of its agents; NULL: the
+-- one that contains this database, or none yet if the database is on a server. labels: what its host must offer; NULL: nothing.
 CREATE TABLE chains (
     root TEXT PRIMARY KEY REFERENCES frames (id) DEFERRABLE INITIALLY DEFERRED,
     limits TEXT NOT NULL,

@@ -126,7 +126,7 @@ proptest! {
         }
         let head = machine.git("rev-parse HEAD");
         let files: BTreeMap<_, _> = machine.names().into_iter().map(|name| (name.clone(), machine.file(&name))).collect();
-        // Git keeps the content of a file that is not to be there, which is where it was not to be then.
+        // Git keeps the content of a skip-worktree file as it was when the file was marked.
         let marked = machine.list(&["ls-files", "-z", "-v"]);
         let is_skipped = |name: &String| marked.contains(&format!("S {name}"));
         machine.replace();
