@@ -58,7 +58,7 @@ pub(crate) struct AgentDetailView {
     pub(crate) waiting_below: Vec<Blocker>,
     /// The agent whose reply is also its own.
     pub(crate) handed_off_to: Option<FrameId>,
-    /// Only if it is done; for a group, all replies.
+    /// The reply, if the agent is done. For a group that has ended: the replies of all its agents.
     pub(crate) reply: Option<String>,
     /// What a stopped agent had done, as its parent is told.
     pub(crate) report: Option<String>,

@@ -52,7 +52,7 @@ pub(crate) struct ChainStatusView {
     /// The agents that should start afresh, if an agent has begun to wait for something new.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     afresh_advice: Vec<AfreshAdvice>,
-    /// The command that continues the chain above it, if it has ended and that chain can continue now.
+    /// The command that continues the chain above the agent, if the agent is done or was stopped and the chain can continue now.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
     #[serde(flatten)]

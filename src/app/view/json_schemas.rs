@@ -27,7 +27,7 @@ use crate::core::requests::spawn_result::SpawnResult;
 use crate::runtime::housekeeping::doctor::DoctorReport;
 use crate::runtime::housekeeping::service::ServiceStatus;
 
-/// What an agent's `spawn --json` prints.
+/// What `spawn --json` prints for an agent, or with `--detach` or `--on`.
 #[derive(serde::Serialize, JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only its schema is needed")]
