@@ -249,7 +249,7 @@ fn editing_needs_an_editor_or_a_terminal() {
     let world = world.with("EDITOR", "no-such-editor");
     let refused = world.run(&["config", "edit", "--project"]);
     let path = world.project().join(".agent-cli.toml");
-    let expected = format!("error: the editor (no-such-editor) was not found, so {} was not changed\n", path.display());
+    let expected = format!("error: the editor (no-such-editor) was not found, so {} was not checked\n", path.display());
     assert!(refused.exits_with(1).stderr.contains(&expected), "{refused}");
     world.with("EDITOR", "echo \"color = 'never'\" >").run(&["config", "edit"]).succeeds();
 }

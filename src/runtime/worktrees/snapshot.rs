@@ -157,7 +157,7 @@ impl OwnIndex<'_> {
         interrupted: &impl Fn() -> F,
     ) -> Result<(), GitError> {
         let differ = self.git(&["diff-index", "--cached", "--no-renames", "-z", commit, "--"]).bytes()?;
-        let changes: Vec<Change> = changes(&differ).filter(|change| change.is_file()).collect();
+        let changes: Vec<Change> = changes(&differ).filter(Change::is_file).collect();
         // A file that is not to be there keeps what git has of it.
         let is_there = |change: &&Change| self.path.join(&change.path).symlink_metadata().is_ok_and(|it| it.is_file());
         let changes: Vec<&Change> = changes.iter().filter(is_there).collect();
