@@ -165,6 +165,9 @@ fn build() -> PathBuf {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| env!("CARGO").into()));
     cargo.args(["build", "--bin", "agent-cli", "--example"]).args(example.file_name());
     cargo.args(release.then_some("--release")).current_dir(env!("CARGO_MANIFEST_DIR"));
+    // Cargo sets these for programs that it runs. Some build scripts would run again because of them, with everything that follows.
+    let own = |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_", "OUT_DIR"].iter().any(|start| name.starts_with(start));
+    env::vars().filter(|(name, _)| own(name)).for_each(|(name, _)| _ = cargo.env_remove(name));
     let status = cargo.status().expect("cargo can be started");
     assert!(status.success(), "agent-cli cannot be built");
     folder.join("agent-cli")
