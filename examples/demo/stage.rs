@@ -8,7 +8,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::support::{
-    Conversation, Item, MessagesApi, NEWEST, Pattern, RealHome, RecordedRequest, Turn, as_shell, claude, follow,
+    Conversation, Item, MessagesApi, NEWEST, Pattern, RealHome, RecordedRequest, Turn, as_shell, cargo, claude, follow,
 };
 
 /// The project, and the services for its programs.
@@ -162,12 +162,9 @@ fn build() -> PathBuf {
     let example = env::current_exe().expect("the running program has a path");
     let folder = example.parent().and_then(Path::parent).expect("cargo builds examples into <profile>/examples");
     let release = !cfg!(debug_assertions);
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| env!("CARGO").into()));
+    let mut cargo = cargo();
     cargo.args(["build", "--bin", "agent-cli", "--example"]).args(example.file_name());
-    cargo.args(release.then_some("--release")).current_dir(env!("CARGO_MANIFEST_DIR"));
-    // Cargo sets these for programs that it runs. Some build scripts would run again because of them, with everything that follows.
-    let own = |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_", "OUT_DIR"].iter().any(|start| name.starts_with(start));
-    env::vars().filter(|(name, _)| own(name)).for_each(|(name, _)| _ = cargo.env_remove(name));
+    cargo.args(release.then_some("--release"));
     let status = cargo.status().expect("cargo can be started");
     assert!(status.success(), "agent-cli cannot be built");
     folder.join("agent-cli")

@@ -93,7 +93,7 @@ fn an_agent_that_refuses_after_its_question_expired_is_started_once() {
 
 #[test]
 fn an_agent_that_dies_twice_in_a_row_backs_off() {
-    let (world, id) = answered("ask When?\nrun true\nunless mended die 9\nreply mended\n");
+    let (world, id) = answered("ask When?\nrun true\nunless fixed die 9\nreply fixed\n");
     world.run(&["resume", "--all"]).exits_with(1);
     assert_eq!(notified(&world), "", "once may be chance");
     assert!(world.run(&["ls"]).succeeds().stdout.contains("can continue"));
@@ -104,7 +104,7 @@ fn an_agent_that_dies_twice_in_a_row_backs_off() {
     pause_is_over(&world);
     world.run(&["resume", "--all"]).exits_with(1);
     assert_eq!(world.starts(), starts + 1);
-    world.file("mended", "");
+    world.file("fixed", "");
     // A person who asks for it is obeyed.
-    world.run(&["resume", &id]).prints("mended");
+    world.run(&["resume", &id]).prints("fixed");
 }

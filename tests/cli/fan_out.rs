@@ -14,9 +14,9 @@ fn abc() -> World {
     with_children(&[("a.md", "reply A"), ("b.md", "reply B"), ("c.md", "reply C")])
 }
 
-/// A command with one failure in it, which a file `mended` prevents.
+/// A command with one failure in it, which a file `fixed` prevents.
 fn with_a_failure() -> World {
-    with_children(&[("a.md", "reply A"), ("b.md", "unless mended fail it broke\nreply B"), ("c.md", "reply C")])
+    with_children(&[("a.md", "reply A"), ("b.md", "unless fixed fail it broke\nreply B"), ("c.md", "reply C")])
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn one_that_fails_leaves_the_others_alone_and_is_tried_again() {
     hint: agent-cli resume [ID4:8] continues; nothing is lost
     --- exit status: 1
     ");
-    world.file("mended", "");
+    world.file("fixed", "");
     let id = world.run(&["ls", "-ap", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
     insta::assert_snapshot!(world.run(&["resume", &id]), @"
     3 agents: all done. Each reply follows a line that begins with `## N of 3: `; no reply has such a line.
@@ -226,7 +226,7 @@ fn a_member_that_was_tried_again_alone_counts_for_its_group() {
     outcome.exits_with(1);
     let told = outcome.json();
     let (group, failed) = (told["id"].as_str().expect("an id"), told["members"][1]["id"].as_str().expect("an id"));
-    world.file("mended", "");
+    world.file("fixed", "");
     world.run(&["resume", failed]).prints("B");
     let starts = world.starts();
     let outcome = world.run(&["resume", group, "--json"]);
@@ -428,6 +428,6 @@ fn a_failed_agent_beside_a_waiting_one_gets_a_retry_hint() {
     --- exit status: 0
     ");
     let failed = world.log().starts.iter().find(|start| start.prompt.contains("/b.md")).unwrap().session().to_owned();
-    world.file("mended", "");
+    world.file("fixed", "");
     world.run(&["resume", &failed]).prints("B");
 }

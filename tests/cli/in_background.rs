@@ -135,14 +135,14 @@ fn what_a_failed_caller_leaves_behind_has_ended() {
 fn a_child_that_has_failed_is_retried_and_joined_once_more() {
     let world = World::with_hooks();
     world.file("root.md", "spawn --background a.md\nspawn --background b.md\nrun agent-cli wait --agent a.md --agent b.md --all\nreply {result}\n");
-    world.file("a.md", "unless mended fail it broke\nreply A\n");
+    world.file("a.md", "unless fixed fail it broke\nreply A\n");
     world.file("b.md", "ask When?\nreply B\n");
     let root = world.run(&["spawn", "root.md"]);
     root.succeeds();
     let id = world.session(0);
     let tree = world.run(&["tree", &id, "--json"]).json();
     let failed = tree.as_array().unwrap().iter().find(|agent| agent["status"] == "failed").unwrap()["id"].clone();
-    world.file("mended", "");
+    world.file("fixed", "");
     world.run(&["resume", failed.as_str().unwrap()]).prints("A");
     world.answer("now");
     let outcome = world.run(&["resume", &id]);
@@ -191,7 +191,7 @@ fn a_fork_that_was_killed_begins_anew_with_the_conversation_up_to_its_call() {
     for world in [World::with_hooks(), World::new()] {
         world.file("root.md", "run echo known\nspawn --background --fork child.md\nhold callers\nreply {result}\n");
         // It dies before it has a conversation of its own.
-        world.file("child.md", "unless mended die 9\nreply 42\n");
+        world.file("child.md", "unless fixed die 9\nreply 42\n");
         let callers = world.gate("callers");
         let spawn = world.command(["spawn", "root.md"]).start();
         callers.reached_by(1);
@@ -205,7 +205,7 @@ fn a_fork_that_was_killed_begins_anew_with_the_conversation_up_to_its_call() {
         let first = begins(0).unwrap();
         let began_with = std::fs::read_to_string(&first).unwrap();
         assert!(began_with.contains("known") && began_with.contains("you are its fork"), "{began_with}");
-        world.file("mended", "");
+        world.file("fixed", "");
         world.run(&["resume", &world.session(0)]).succeeds();
         assert_eq!(begins(1), Some(first));
         world.run(&["fsck"]).succeeds();

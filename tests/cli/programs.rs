@@ -3,8 +3,12 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::LazyLock;
+
+use cargo::cargo;
+
+#[path = "../support/cargo.rs"]
+mod cargo;
 
 /// The program under test.
 pub(crate) fn agent_cli() -> PathBuf {
@@ -29,9 +33,8 @@ static STAND_IN: LazyLock<PathBuf> = LazyLock::new(|| {
             Some("debug") | None => "dev".to_owned(),
             Some(profile) => profile.to_owned(),
         };
-        let mut build = Command::new(env!("CARGO"));
+        let mut build = cargo();
         build.args(["build", "--quiet", "--example", "stand-in", "--profile", &profile]);
-        build.current_dir(env!("CARGO_MANIFEST_DIR"));
         assert!(build.status().is_ok_and(|status| status.success()), "the stand-in cannot be built");
     }
     program

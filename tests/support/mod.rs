@@ -7,6 +7,7 @@
 #![allow(unused_macros, reason = "each user takes what it needs")]
 #![allow(unreachable_pub, reason = "every user is a crate root of its own")]
 
+mod cargo;
 mod claude_package;
 mod conversation;
 mod dialect;
@@ -25,6 +26,7 @@ mod turn;
 mod versions;
 mod wire;
 
+pub(crate) use cargo::cargo;
 pub use claude_package::claude;
 pub use conversation::{Conversation, Item, without_line_numbers};
 pub(crate) use executable::{copy_executable, write_executable};

@@ -38,14 +38,14 @@ impl Tree {
         (runnable, wanted.map(|(id, _)| id).collect())
     }
 
-    /// Whether a new `resume` would do something for a frame.
+    /// Whether a new `resume` would start an agent, or end a frame without one.
     pub(crate) fn can_continue(&self, now: Timestamp) -> bool {
         !self.runnable(&Attempted::default(), now).is_empty()
             || !self.to_try_again().is_empty()
             || self.has_frames_to_end()
     }
 
-    /// The frames that a new `resume` retries: those that were stopped, and those that failed as long as no parent has been
+    /// The frames that a new `resume` retries: those that were interrupted, and those that failed as long as no parent has been
     /// told or can be. A parent that still waits for others is told when these have ended; until then, a poll must not cost an
     /// attempt.
     pub(crate) fn to_try_again(&self) -> Vec<&Node> {

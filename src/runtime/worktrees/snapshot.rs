@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::core::agent::child_worktree::Worktree;
+use crate::runtime::worktrees::directory;
 use crate::runtime::worktrees::git::{Git, GitError, Place};
 use crate::runtime::worktrees::inspection::{has_own_work, own_git_dir};
 use crate::runtime::worktrees::regular_file;
@@ -159,8 +160,7 @@ impl OwnIndex<'_> {
         let differ = self.git(&["diff-index", "--cached", "--no-renames", "-z", commit, "--"]).bytes()?;
         let changes: Vec<Change> = changes(&differ).filter(Change::is_file).collect();
         // A file that is not to be there keeps what git has of it.
-        let is_there = |change: &&Change| self.path.join(&change.path).symlink_metadata().is_ok_and(|it| it.is_file());
-        let changes: Vec<&Change> = changes.iter().filter(is_there).collect();
+        let changes: Vec<&Change> = changes.iter().filter(|change| is_file_in(self.path, &change.path)).collect();
         if changes.is_empty() {
             return Ok(());
         }
@@ -239,6 +239,13 @@ pub(super) fn changes(listed: &[u8]) -> impl Iterator<Item = Change> {
     })
 }
 
+/// Whether there is a file at a path of a worktree. A link on the way to it would lead to a file that is not in the worktree.
+pub(super) fn is_file_in(top: &Path, path: &Path) -> bool {
+    let path = top.join(path);
+    let is_inside = path.parent().is_some_and(|folder| directory::unmoved(folder).is_ok());
+    is_inside && path.symlink_metadata().is_ok_and(|it| it.is_file())
+}
+
 /// The command that prints the names of the objects with the content of files, without git's filters.
 pub(super) fn hash<'a>(top: &Path, options: &[&str], paths: impl Iterator<Item = &'a Path>) -> Git {
     let arguments = [&["hash-object"], options, &["--no-filters", "--stdin-paths"]].concat();
@@ -259,7 +266,7 @@ pub(super) fn hash<'a>(top: &Path, options: &[&str], paths: impl Iterator<Item =
 /// The option with which `git add` reads names of files.
 pub(super) const FROM_INPUT: &str = "--pathspec-from-file=-";
 
-/// Runs a `git add` that reads names of files, unless there are none.
+/// Runs a `git add` that reads names of files. Without any, it would fail, and is not run.
 pub(super) fn add_by_name<'a>(add: Git, names: impl IntoIterator<Item = &'a Path>) -> Result<(), GitError> {
     let names: Vec<u8> =
         names.into_iter().flat_map(|name| name.as_os_str().as_bytes().iter().chain(&[0])).copied().collect();

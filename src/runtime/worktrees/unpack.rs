@@ -48,8 +48,13 @@ pub(crate) fn unpack(
     if directory.is_some() && !is_incomplete {
         match snapshot::make_with(worktree, None, Some(commit), &std::future::pending::<()>) {
             Ok(made) => drop(keep(&made.commit)?),
-            // Git cannot read it, or it contains other repositories.
-            Err(_) => directory = None,
+            // Git cannot read it, or it contains other repositories. Its commits stay in the repository.
+            Err(_) => {
+                if let Ok(own) = Git::new(path, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).text() {
+                    keep(&own)?;
+                }
+                directory = None;
+            }
         }
     }
     if directory.is_none() && !is_incomplete {
@@ -109,6 +114,10 @@ fn write_as_they_were(top: &Path, start: &str, commit: &str) -> Result<(), Workt
     let files: Vec<_> = changes(&differ).filter(snapshot::Change::is_file).collect();
     if files.is_empty() {
         return Ok(());
+    }
+    if let Some(missing) = files.iter().find(|file| !snapshot::is_file_in(top, &file.path)) {
+        let why = io::Error::other(format!("git did not write {}", missing.path.display()));
+        return Err(io("write the files of the worktree")(why));
     }
     let objects = snapshot::hash(top, &[], files.iter().map(|file| &*file.path)).text()?;
     for (file, _) in files.iter().zip(objects.lines()).filter(|(file, object)| file.object != **object) {

@@ -113,13 +113,17 @@ fn what_is_in_the_way_is_kept() {
     let kept = git(&machine.top, "for-each-ref --format=%(refname) refs/agent-cli/kept");
     let has = |name: &str| git(&machine.top, &format!("ls-tree -r --name-only {name}")).contains("build/x");
     assert!(kept.lines().any(has), "{kept}");
-    // A worktree that cannot be read as one is moved away.
+    // A worktree that cannot be read as one is moved away, and its commits are kept.
+    machine.git("checkout -q --detach");
+    commit(&machine.worktree.path, "detached");
+    let detached = machine.git("rev-parse HEAD");
     machine.write("other", "1");
     fs::write(PathBuf::from(machine.git("rev-parse --git-path index")), "damaged").unwrap();
     machine.fetch(&pushed).unwrap();
     assert_eq!((machine.read("build").as_deref(), machine.read("other")), (Some("a file"), None));
     let aside = machine.worktree.path.with_extension("kept-1");
     assert_eq!(fs::read_to_string(aside.join("other")).unwrap(), "1");
+    git(&machine.top, &format!("rev-parse --verify refs/agent-cli/kept/{detached}"));
     assert!(!aside.join(".git").exists(), "no git works there on the new worktree");
 }
 
@@ -135,4 +139,25 @@ fn a_nested_repository_is_pushed_by_itself_or_holds_up_the_push() {
     assert!(pushed.failure.unwrap().contains("nested"), "a commit names it, and nobody else has it");
     fs::remove_dir_all(&nested).unwrap();
     assert_eq!(machine.push(Pushed::default(), 2).failure, None);
+}
+
+/// A link on the way to a file leads out of the worktree.
+#[test]
+fn nothing_behind_a_link_is_read_or_written() {
+    let machine = Machine::new();
+    let outside = machine.top.with_file_name("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("key"), "secret").unwrap();
+    machine.write("d/key", "mine");
+    machine.git("add d/key");
+    machine.git("update-index --skip-worktree d/key");
+    fs::remove_dir_all(machine.worktree.path.join("d")).unwrap();
+    symlink(&outside, machine.worktree.path.join("d")).unwrap();
+    assert!(!snapshot::is_file_in(&machine.worktree.path, Path::new("d/key")));
+    let pushed = machine.push(Pushed::default(), 1);
+    let commit = pushed.snapshot.expect("it is pushed").commit;
+    let names = git(&machine.top, &format!("ls-tree -r --name-only {commit}"));
+    for name in names.lines() {
+        assert!(!git(&machine.top, &format!("show {commit}:{name}")).contains("secret"), "{name}");
+    }
 }
