@@ -68,7 +68,7 @@ fn with_task(app: &App<'_>, task: &str) -> Result<Option<FrameId>, AppError> {
     kinds.retain(|kind| projects.of(&kind.cwd) == here);
     let kinds = ChainKind::with_other_states(&kinds, |_| true);
     let filter = ChainFilter { text: Some(task.to_owned()), ..ChainFilter::default() };
-    let chains = app.store.chains(Chains::Matching { most: MOST, kinds: &kinds, filter: &filter })?;
+    let chains = app.store.chains(Chains::Matching { kinds: &kinds, filter: &filter, skip: 0, most: MOST })?;
     let mut found = Vec::new();
     for chain in chains.chains {
         let tree = app.store.tree(chain.id)?;

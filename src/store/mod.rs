@@ -48,6 +48,6 @@ pub use crate::store::records::requests::Caller;
 pub(crate) use crate::store::records::{
     Asked, AtEnd, Attempt, Attempts, ChainChange, ChainFilter, ChainKind, ChainOf, Chains, Counted, Counting,
     EventRecord, Exchange, Extent, Instruction, KnownProgram, NewChain, NewGroup, PrintedRequests, Question, Questions,
-    Recovery, Replies, Requests, ResultUse, Scope, Seen, StateChange, Steering, Target, Telling, Together, TreeOf,
-    Undelivered, WorktreesOf,
+    Recovery, Replies, Requests, ResultUse, Scope, SearchIn, Seen, StateChange, Steering, Target, Telling, Together,
+    TreeOf, Undelivered, WorktreesOf,
 };

@@ -5,11 +5,10 @@ use std::collections::HashSet;
 use crate::app::App;
 use crate::app::error::AppError;
 use crate::app::lists::board::Section;
-use crate::app::lists::chains::{self, Input, has_text};
-use crate::app::view::chain::{ChainState, ChainView};
+use crate::app::view::chain::ChainView;
 use crate::core::chain::frame_state::AgentStatus;
 use crate::core::id::FrameId;
-use crate::store::{ChainKind, Chains, Summary};
+use crate::store::{ChainFilter, ChainKind, Chains, SearchIn, Summary};
 
 /// The chains to list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,35 +44,38 @@ impl Show {
     ];
 }
 
-/// Lists part number `part` of the chains. With `matching`, only lists chains whose id, name, task or directory contains this
-/// text.
-pub(crate) fn chains(app: &App<'_>, show: Show, matching: Option<&str>, part: usize) -> Result<Outcome, AppError> {
+/// Lists part number `part` of the chains. With `text`, only lists chains with this text in their id, name, directory, or one
+/// of their tasks.
+pub(crate) fn chains(app: &App<'_>, show: Show, text: Option<&str>, part: usize) -> Result<Outcome, AppError> {
+    let filter =
+        ChainFilter { text: text.map(str::to_owned), search_in: SearchIn::WordsAndPlace, ..ChainFilter::default() };
+    let filter = if text.is_some() { filter } else { ChainFilter::default() };
     let skip = part.saturating_mul(MOST);
-    if let Show::Section(section) = show {
-        return of_section(app, section, matching, skip);
-    }
-    let input = Input {
-        with_done: matches!(show, Show::All | Show::Done),
-        all_projects: true,
-        states: if show == Show::Done { vec![ChainState::Agent(AgentStatus::Done)] } else { Vec::new() },
-        by_state: show != Show::All,
-        matching: matching.map(str::to_owned),
-        skip,
-        most: Some(MOST),
-        ..Input::default()
-    };
-    let mut found = chains::chains(app, &input)?;
-    if show != Show::All {
-        found.chains.sort_by_key(|chain| Section::of(chain.state));
-    }
-    let has_more = found.omitted.more > 0;
-    Ok(Outcome { chains: found.chains, has_more, is_empty: found.omitted.is_empty })
-}
-
-/// Lists the newest chains of a section. Reads only chains that may belong to it, and only until the part is full.
-fn of_section(app: &App<'_>, section: Section, matching: Option<&str>, skip: usize) -> Result<Outcome, AppError> {
     let mut kinds = app.store.chain_kinds()?;
     let is_empty = kinds.is_empty();
+    let found = match show {
+        Show::Open => in_sections(app, &Section::ALL, kinds, &filter, skip)?,
+        Show::Section(section) => in_sections(app, &[section], kinds, &filter, skip)?,
+        Show::Done | Show::All => {
+            kinds.retain(|kind| show == Show::All || kind.status == AgentStatus::Done);
+            let found = app.store.chains(Chains::Matching { kinds: &kinds, filter: &filter, skip, most: MOST })?;
+            let abandoned = app.store.abandoned()?.into_values().collect();
+            let views = ChainView::gather_all(app.store, &found.chains, &abandoned, app.now);
+            Outcome { chains: views.collect::<Result<_, _>>()?, has_more: found.more > 0, is_empty }
+        }
+    };
+    Ok(Outcome { is_empty, ..found })
+}
+
+/// Lists the newest chains of each of these sections. Reads only chains that may belong to them, and only until the part is
+/// full.
+fn in_sections(
+    app: &App<'_>,
+    sections: &[Section],
+    mut kinds: Vec<ChainKind>,
+    filter: &ChainFilter,
+    skip: usize,
+) -> Result<Outcome, AppError> {
     kinds.retain(|kind| kind.status != AgentStatus::Done);
     let kinds = ChainKind::with_other_states(&kinds, |status| status != AgentStatus::Done);
     let abandoned: HashSet<FrameId> = app.store.abandoned()?.into_values().collect();
@@ -85,7 +87,7 @@ fn of_section(app: &App<'_>, section: Section, matching: Option<&str>, skip: usi
     };
     let (runs, interrupted) = (of_status(AgentStatus::Running)?, of_status(AgentStatus::Cancelled)?);
     let paused = of_status(AgentStatus::Paused)?;
-    let may_belong = |chain: &Summary| {
+    let may_belong = |chain: &Summary, section| {
         let (asks, is_over) = (chain.open_questions > 0, chain.state.is_over());
         // Something that is not recorded may have happened to the chain.
         let is_open = !is_over && (may_continue.contains(&chain.id) || abandoned.contains(&chain.id));
@@ -98,23 +100,26 @@ fn of_section(app: &App<'_>, section: Section, matching: Option<&str>, skip: usi
                 Section::Ended => is_over,
             }
     };
-    let all = app.store.chains(Chains::Newest { most: usize::MAX, kinds: Some(&kinds) })?.chains;
+    let all = app.store.chains(Chains::Matching { kinds: &kinds, filter, skip: 0, most: usize::MAX })?.chains;
     let mut left = skip;
-    let mut outcome = Outcome { is_empty, ..Outcome::default() };
-    let has_matching = |chain: &Summary| matching.is_none_or(|text| has_text(chain, text));
-    let found: Vec<Summary> = all.into_iter().filter(may_belong).filter(has_matching).collect();
-    for view in ChainView::gather_all(app.store, &found, &abandoned, app.now) {
-        let view = view?;
-        match Section::of(view.state) == section {
-            true if left > 0 => left -= 1,
-            true if outcome.chains.len() == MOST => {
-                outcome.has_more = true;
-                break;
+    let mut outcome = Outcome::default();
+    'sections: for section in sections {
+        let found: Vec<Summary> = all.iter().filter(|chain| may_belong(chain, *section)).cloned().collect();
+        for view in ChainView::gather_all(app.store, &found, &abandoned, app.now) {
+            let view = view?;
+            match Section::of(view.state) == *section {
+                true if left > 0 => left -= 1,
+                true if outcome.chains.len() == MOST => {
+                    outcome.has_more = true;
+                    break 'sections;
+                }
+                true => outcome.chains.push(view),
+                false => {}
             }
-            true => outcome.chains.push(view),
-            false => {}
         }
     }
+    // Stable: of each state, the newest comes first.
+    outcome.chains.sort_by_key(|chain| (Section::of(chain.state), chain.state.rank()));
     Ok(outcome)
 }
 
@@ -159,7 +164,7 @@ mod tests {
         store.end(store.start(done), &reply("fine"));
         let abandoned = chain(&store, "g", None);
         store.start(abandoned);
-        assert_eq!(listed(Show::Section(Section::NeedsYou)), [abandoned, failed, asks]);
+        assert_eq!(listed(Show::Section(Section::NeedsYou)), [asks, abandoned, failed]);
         assert_eq!(listed(Show::Section(Section::CanContinue)), [ready, due]);
         assert_eq!(listed(Show::Section(Section::Waiting)), [waits]);
         assert_eq!(listed(Show::Section(Section::Ended)), []);
@@ -167,6 +172,22 @@ mod tests {
         assert_eq!(listed(Show::Section(Section::Working)), []);
         assert_eq!(listed(Show::Done), [done]);
         assert_eq!((listed(Show::Open).len(), listed(Show::All).len()), (6, 7));
+    }
+
+    #[test]
+    fn each_open_chain_is_in_one_part_those_that_need_a_person_first() {
+        let (_temp, store) = store();
+        let app = testing::app(&store);
+        let asks: Vec<_> = (0..5).map(|_| chain(&store, "a", Some(ask("When?")))).collect();
+        let waits: Vec<_> = (0..MOST).map(|_| chain(&store, "b", until(Timestamp::MAX))).collect();
+        let parts = [0, 1, 2].map(|part| chains(&app, Show::Open, None, part).unwrap());
+        assert_eq!(
+            parts.each_ref().map(|part| (part.chains.len(), part.has_more)),
+            [(MOST, true), (5, false), (0, false)]
+        );
+        let listed: Vec<_> = parts.into_iter().flat_map(|part| part.chains).map(|chain| chain.id).collect();
+        let newest = |chains: Vec<FrameId>| chains.into_iter().rev();
+        assert_eq!(listed, newest(asks).chain(newest(waits)).collect::<Vec<_>>());
     }
 
     #[test]

@@ -52,6 +52,7 @@ const MOST: usize = 100;
 const MOST_DONE: usize = 20;
 
 impl Section {
+    pub(crate) const ALL: [Self; 5] = [Self::NeedsYou, Self::Working, Self::CanContinue, Self::Waiting, Self::Ended];
     pub(crate) const OF_BOARD: [Self; 4] = [Self::NeedsYou, Self::Working, Self::Waiting, Self::Ended];
 
     pub(crate) fn of(state: ShownState) -> Self {

@@ -24,10 +24,6 @@ pub(crate) struct Input {
     pub(crate) filter: ChainFilter,
     /// Sort by state, so that chains that need a person come first. Otherwise the newest come first.
     pub(crate) by_state: bool,
-    /// Only list chains whose id, name, task or directory contains this text.
-    pub(crate) matching: Option<String>,
-    /// How many chains to skip.
-    pub(crate) skip: usize,
     /// The most chains to list. `None`: all.
     pub(crate) most: Option<usize>,
 }
@@ -60,7 +56,7 @@ pub(crate) fn chains(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> 
             let has = |chain: &Summary, text: &Option<String>| {
                 text.as_ref().is_none_or(|text| chain.title.to_lowercase().contains(&text.to_lowercase()))
             };
-            let ChainFilter { text, task, since } = &input.filter;
+            let ChainFilter { text, task, since, .. } = &input.filter;
             let is_new = |chain: &Summary| since.is_none_or(|since| chain.created >= since);
             chains.retain(|chain| has(chain, text) && has(chain, task) && is_new(chain));
             (chains, Omitted { is_empty: true, ..Omitted::default() })
@@ -88,10 +84,8 @@ pub(crate) fn any(app: &App<'_>, all_projects: bool) -> Result<Outcome, AppError
 
 /// Selects the chains to list. However many chains exist, this reads only a few.
 fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Result<(Vec<Summary>, Omitted), AppError> {
-    let Input { with_done, all_projects, ref states, ref matching, skip, most, .. } = *input;
-    let is_searched = matching.is_some() || skip > 0;
-    let wanted = most.unwrap_or(usize::MAX);
-    let most = if is_searched { usize::MAX } else { wanted };
+    let Input { with_done, all_projects, ref states, most, .. } = *input;
+    let most = most.unwrap_or(usize::MAX);
     let mut selection = Selection::new(app, all_projects)?;
     // In these chains, an agent may be in the requested state while the first agent is in another state.
     let mut unusual: Vec<Summary> = Vec::new();
@@ -124,19 +118,15 @@ fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Resul
     };
     let mut kinds = app.store.chain_kinds()?;
     kinds.retain(&mut is_meant);
-    let count = |kinds: &[ChainKind]| match input.filter == ChainFilter::default() {
-        true => Ok(kinds.iter().map(|kind| kind.count).sum()),
-        false => app.store.chains(Chains::Matching { most: 0, kinds, filter: &input.filter }).map(|found| found.more),
-    };
+    let matching =
+        |kinds: &[ChainKind], most| app.store.chains(Chains::Matching { kinds, filter: &input.filter, skip: 0, most });
+    let count = |kinds: &[ChainKind]| matching(kinds, 0).map(|found| found.more);
     (omitted.done, omitted.elsewhere) = (count(&done)?, count(&elsewhere)?);
     let kinds = ChainKind::with_other_states(&kinds, |status| is_asked_for(status) && is_open(status));
     let enough = if input.has_shown_state() { usize::MAX } else { most.saturating_add(unusual.len()) };
-    let of_kind = match input.filter == ChainFilter::default() {
-        true => Chains::Newest { most: enough, kinds: Some(&kinds) },
-        false => Chains::Matching { most: usize::MAX, kinds: &kinds, filter: &input.filter },
-    };
-    let mut found = app.store.chains(of_kind)?;
-    if input.filter != ChainFilter::default() {
+    let is_filtered = input.filter != ChainFilter::default();
+    let mut found = matching(&kinds, if is_filtered { usize::MAX } else { enough })?;
+    if is_filtered {
         let matching: HashSet<_> = found.chains.iter().map(|chain| chain.id).collect();
         unusual.retain(|chain| matching.contains(&chain.id));
         seen.retain(|chain| matching.contains(chain));
@@ -144,26 +134,17 @@ fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Resul
         found.chains.truncate(enough);
     }
     omitted.more = found.more;
-    let searched = |mut chains: Vec<Summary>, mut omitted: Omitted| {
-        if is_searched {
-            chains.retain(|chain| matching.as_ref().is_none_or(|text| has_text(chain, text)));
-            chains.drain(..skip.min(chains.len()));
-            omitted.more += chains.len().saturating_sub(wanted) as u64;
-            chains.truncate(wanted);
-        }
-        (chains, omitted)
-    };
     if states.is_empty() {
-        if input.by_state && found.more > 0 && input.filter == ChainFilter::default() {
+        if input.by_state && found.more > 0 && !is_filtered {
             found.chains.extend(urgent(app, most, &kinds, &found.chains)?);
         }
-        return Ok(searched(found.chains, omitted));
+        return Ok((found.chains, omitted));
     }
     if input.has_shown_state() {
         let others = found.chains.iter().filter(|chain| seen.insert(chain.id)).cloned().collect::<Vec<_>>();
         unusual.extend(others);
         unusual.sort_by_key(|chain| std::cmp::Reverse(chain.created));
-        return Ok(searched(unusual, omitted));
+        return Ok((unusual, omitted));
     }
     let mut chains = Vec::new();
     let usual = found.chains.into_iter().filter(|chain| !seen.contains(&chain.id));
@@ -178,16 +159,7 @@ fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Resul
     chains.sort_by_key(|chain| std::cmp::Reverse(chain.created));
     omitted.more += chains.len().saturating_sub(most) as u64;
     chains.truncate(most);
-    Ok(searched(chains, omitted))
-}
-
-/// Whether this text finds the chain in a search.
-pub(crate) fn has_text(chain: &Summary, text: &str) -> bool {
-    let text = text.to_lowercase();
-    let directory = chain.cwd.display().to_string();
-    let id = chain.id.to_string();
-    let texts = [chain.title.as_str(), chain.name.as_deref().unwrap_or_default(), &directory, &id];
-    texts.iter().any(|other| other.to_lowercase().contains(&text))
+    Ok((chains, omitted))
 }
 
 /// The chains of these kinds that may need a person, without the `known` ones. Reads the newest of each sort.

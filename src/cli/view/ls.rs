@@ -108,10 +108,9 @@ impl Ls {
                 text: self.search.clone(),
                 task: self.task.as_deref().map(title_of),
                 since: self.since.as_ref().map(|since| since.time),
+                ..ChainFilter::default()
             },
             by_state: !self.json,
-            matching: None,
-            skip: 0,
             most: self.limit.or(if self.json { None } else { Some(MOST) }),
         };
         let app = context.app(&store);

@@ -202,8 +202,8 @@ pub enum Chains<'a> {
     Of(&'a [FrameId]),
     /// The chains in which a person was asked something most recently.
     Asking { most: usize },
-    /// The newest of these kinds that match.
-    Matching { most: usize, kinds: &'a [ChainKind], filter: &'a ChainFilter },
+    /// The newest of these kinds that match, after the first `skip`.
+    Matching { kinds: &'a [ChainKind], filter: &'a ChainFilter, skip: usize, most: usize },
     /// The chains that have ended since then, the last one first.
     EndedSince { since: Timestamp, most: usize },
     /// The agents that this agent has started: for an agent, these are its chains.
@@ -213,12 +213,24 @@ pub enum Chains<'a> {
 /// The conditions for a chain to be listed. They ignore case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChainFilter {
-    /// A text in its name, or in the short form of the task of one of its agents.
+    /// A text that it contains.
     pub text: Option<String>,
     /// A text in the short form of its own task.
     pub task: Option<String>,
     /// It was started at this time or later.
     pub since: Option<Timestamp>,
+    /// Where `text` may be.
+    pub search_in: SearchIn,
+}
+
+/// The parts of a chain in which a text is searched for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SearchIn {
+    /// Its name, and the short forms of its agents' tasks.
+    #[default]
+    Words,
+    /// Also its id and directory.
+    WordsAndPlace,
 }
 
 /// Chains, the newest first.

@@ -20,8 +20,8 @@ pub(crate) use crate::store::records::attempts::{
     AtEnd, Attempt, AttemptEnd, Attempts, Counted, Counting, EndedAttempt, KnownProgram, NewAttempt, Recovery,
 };
 pub(crate) use crate::store::records::chains::{
-    ChainChange, ChainFilter, ChainKind, ChainList, ChainOf, Chains, EventRecord, Extent, Instruction, Scope, Summary,
-    Target, TreeOf, WorktreesOf,
+    ChainChange, ChainFilter, ChainKind, ChainList, ChainOf, Chains, EventRecord, Extent, Instruction, Scope, SearchIn,
+    Summary, Target, TreeOf, WorktreesOf,
 };
 pub(crate) use crate::store::records::new_agents::{AskedFor, NewChain, NewFrame, NewGroup};
 pub(crate) use crate::store::records::questions::{

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use crate::core::chain::frame_state::AgentStatus;
 use crate::core::id::FrameId;
-use crate::store::records::{ChainFilter, ChainKind, ChainList, Chains, Summary};
+use crate::store::records::{ChainFilter, ChainKind, ChainList, Chains, SearchIn, Summary};
 use crate::store::sql::database::codec::{At, Id, count, from_json, id, path, path_text, signed, time};
 use crate::store::sql::engine::row::meaningless;
 use crate::store::sql::engine::{Connection, Row, TxResult};
@@ -23,14 +23,17 @@ const ASKING: &str = "SELECT f.root FROM requests AS r INDEXED BY open_questions
      CROSS JOIN frames AS f ON f.id = r.frame WHERE r.kind = 'ask' AND r.status = 'open'
      GROUP BY f.root ORDER BY max(r.seq) DESC LIMIT ?1";
 
-/// A missing text matches everything.
-const MATCHING: &str = "SELECT f.seq, f.id FROM frames AS f INDEXED BY roots
+/// A missing text matches everything. SQLite only ignores the case of ASCII letters.
+const MATCHING: &str = "SELECT f.seq, f.id, f.title FROM frames AS f INDEXED BY roots
      WHERE f.parent IS NULL AND f.cwd = ?1 AND f.status = ?2
        AND (CAST(?3 AS BIGINT) IS NULL OR f.created >= ?3) AND (CAST(?4 AS TEXT) IS NULL OR f.title LIKE ?4 ESCAPE '!')
        AND (CAST(?5 AS TEXT) IS NULL OR f.title LIKE ?5 ESCAPE '!'
             OR EXISTS (SELECT 1 FROM chains AS c WHERE c.root = f.id AND c.name LIKE ?5 ESCAPE '!')
-            OR EXISTS (SELECT 1 FROM frames AS m WHERE m.root = f.id AND m.title LIKE ?5 ESCAPE '!'))
+            OR EXISTS (SELECT 1 FROM frames AS m WHERE m.root = f.id AND m.title LIKE ?5 ESCAPE '!')
+            OR f.id LIKE ?6 ESCAPE '!')
      ORDER BY f.seq DESC";
+const TEXTS: &str =
+    "SELECT title FROM frames WHERE root = ?1 UNION ALL SELECT name FROM chains WHERE root = ?1 AND name IS NOT NULL";
 const ENDED: &str = "SELECT id FROM frames INDEXED BY ended_roots
      WHERE parent IS NULL AND status IN ('done', 'failed') AND since >= ?1 ORDER BY since DESC LIMIT ?2";
 const COUNT_ENDED: &str = "SELECT count(*) AS chains FROM frames INDEXED BY ended_roots
@@ -66,7 +69,7 @@ const NEW_DETACHED: &str =
 
 pub(crate) fn chains(connection: &Connection, of: Chains<'_>) -> TxResult<ChainList> {
     match of {
-        Chains::Newest { most, kinds } => newest(connection, most, kinds),
+        Chains::Newest { most, kinds } => newest(connection, kinds, 0, most),
         Chains::LastIn(directories) => {
             let mut found = None;
             connection.each(NEWEST_FIRST, [], |row| {
@@ -96,7 +99,7 @@ pub(crate) fn chains(connection: &Connection, of: Chains<'_>) -> TxResult<ChainL
             let found: Vec<FrameId> = connection.read_all(ASKING, [signed(most as u64)], |row| id(row, "root"))?;
             Ok(ChainList { chains: summaries(connection, found)?, more: 0 })
         }
-        Chains::Matching { most, kinds, filter } => matching(connection, most, kinds, filter),
+        Chains::Matching { kinds, filter, skip, most } => matching(connection, kinds, filter, skip, most),
         Chains::EndedSince { since, most } => {
             let found: Vec<FrameId> =
                 connection.read_all(ENDED, (At(since), signed(most as u64)), |row| id(row, "id"))?;
@@ -117,18 +120,29 @@ pub(crate) fn chain_kinds(connection: &Connection) -> TxResult<Vec<ChainKind>> {
 }
 
 /// An index yields the number of chains of each kind, and the newest ones. Only those few are read.
-fn newest(connection: &Connection, most: usize, wanted: Option<&[ChainKind]>) -> TxResult<ChainList> {
+fn newest(connection: &Connection, wanted: Option<&[ChainKind]>, skip: usize, most: usize) -> TxResult<ChainList> {
     let kinds = present(connection, wanted)?;
     let mut found: Vec<(i64, FrameId)> = Vec::new();
     for kind in &kinds {
-        let of_kind = (path_text(&kind.cwd)?, kind.status.name(), signed(most as u64));
+        let of_kind = (path_text(&kind.cwd)?, kind.status.name(), signed(skip.saturating_add(most) as u64));
         found.extend(connection.read_all(NEWEST, of_kind, |row| Ok((row.get("seq")?, id(row, "id")?)))?);
     }
-    found.sort_unstable_by_key(|(seq, _)| std::cmp::Reverse(*seq));
-    found.truncate(most);
-    let chains = summaries(connection, found.into_iter().map(|(_, id)| id))?;
     let count: u64 = kinds.iter().map(|kind| kind.count).sum();
-    Ok(ChainList { more: count.saturating_sub(chains.len() as u64), chains })
+    part(connection, found, count, skip, most)
+}
+
+/// The newest of the `found` chains. There are `count` of them in all.
+fn part(
+    connection: &Connection,
+    mut found: Vec<(i64, FrameId)>,
+    count: u64,
+    skip: usize,
+    most: usize,
+) -> TxResult<ChainList> {
+    found.sort_unstable_by_key(|(seq, _)| std::cmp::Reverse(*seq));
+    let chains = summaries(connection, found.into_iter().skip(skip).take(most).map(|(_, id)| id))?;
+    let more = count.saturating_sub(skip as u64).saturating_sub(chains.len() as u64);
+    Ok(ChainList { chains, more })
 }
 
 /// The kinds of these that chains are of now.
@@ -141,25 +155,60 @@ fn present(connection: &Connection, wanted: Option<&[ChainKind]>) -> TxResult<Ve
     Ok(kinds)
 }
 
-fn matching(connection: &Connection, most: usize, kinds: &[ChainKind], filter: &ChainFilter) -> TxResult<ChainList> {
-    let ChainFilter { text, task, since } = filter;
-    let pattern = |text: &Option<String>| text.as_ref().map(|text| format!("%{}%", escaped(text)));
+fn matching(
+    connection: &Connection,
+    kinds: &[ChainKind],
+    filter: &ChainFilter,
+    skip: usize,
+    most: usize,
+) -> TxResult<ChainList> {
+    if *filter == ChainFilter::default() {
+        return newest(connection, Some(kinds), skip, most);
+    }
+    let ChainFilter { text, task, since, search_in } = filter;
     let mut found: Vec<(i64, FrameId)> = Vec::new();
     for kind in present(connection, Some(kinds))? {
-        let cwd = path_text(&kind.cwd)?;
-        let values = (cwd, kind.status.name(), since.map(At), pattern(task), pattern(text));
-        found.extend(connection.read_all(MATCHING, values, |row| Ok((row.get("seq")?, id(row, "id")?)))?);
+        let is_place =
+            |text: &String| *search_in == SearchIn::WordsAndPlace && contains(&kind.cwd.to_string_lossy(), text);
+        let text = text.as_ref().filter(|text| !is_place(text));
+        let in_id = text.filter(|_| *search_in == SearchIn::WordsAndPlace);
+        let patterns = (task.as_ref().map(pattern), text.map(pattern), in_id.map(pattern));
+        let values = (path_text(&kind.cwd)?, kind.status.name(), since.map(At), patterns.0, patterns.1, patterns.2);
+        let mut matching =
+            connection.read_all(MATCHING, values, |row| Ok((row.get("seq")?, id(row, "id")?, title(row)?)))?;
+        if let Some(task) = task.as_ref().filter(|task| !task.is_ascii()) {
+            matching.retain(|(.., title)| contains(title, task));
+        }
+        for (seq, root, _) in matching {
+            let is_found = match text.filter(|text| !text.is_ascii()) {
+                Some(text) => connection.read_all(TEXTS, [Id(root)], title)?.iter().any(|has| contains(has, text)),
+                None => true,
+            };
+            found.extend(is_found.then_some((seq, root)));
+        }
     }
-    found.sort_unstable_by_key(|(seq, _)| std::cmp::Reverse(*seq));
-    let more = found.len().saturating_sub(most) as u64;
-    found.truncate(most);
-    Ok(ChainList { chains: summaries(connection, found.into_iter().map(|(_, id)| id))?, more })
+    let count = found.len() as u64;
+    part(connection, found, count, skip, most)
 }
 
-/// A text in a pattern of `LIKE`.
-fn escaped(text: &str) -> String {
-    let of_each = |c: char| if "!%_".contains(c) { format!("!{c}") } else { c.to_string() };
-    text.chars().map(of_each).collect()
+/// Whether this text is in the other one, whatever the case of its letters.
+fn contains(has: &str, text: &str) -> bool {
+    has.to_lowercase().contains(&text.to_lowercase())
+}
+
+/// A pattern of `LIKE` for values that contain this text. Databases disagree about the case of letters that are not ASCII, so
+/// the pattern accepts any character in their place.
+fn pattern(text: &String) -> String {
+    let of_each = |c: char| match c {
+        '!' | '%' | '_' => format!("!{c}"),
+        c if c.is_ascii() => c.to_string(),
+        _ => "_".to_owned(),
+    };
+    format!("%{}%", text.chars().map(of_each).collect::<String>())
+}
+
+fn title(row: &Row<'_>) -> rusqlite::Result<String> {
+    row.get("title")
 }
 
 fn summaries(connection: &Connection, roots: impl IntoIterator<Item = FrameId>) -> TxResult<Vec<Summary>> {
@@ -197,8 +246,8 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<Summary> {
 mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
-    use crate::store::NewFrame;
     use crate::store::testing::{ask, in_file, new, reply, store};
+    use crate::store::{ChainChange, NewFrame};
     use jiff::Timestamp;
     use std::path::PathBuf;
 
@@ -255,8 +304,9 @@ mod tests {
         store.request_child(caller, None, &new("write Docs"), "child").unwrap();
         let kinds = store.chain_kinds().unwrap();
         let found = |text: Option<&str>, task: Option<&str>, since, most| {
-            let filter = ChainFilter { text: text.map(str::to_owned), task: task.map(str::to_owned), since };
-            let found = store.chains(Chains::Matching { most, kinds: &kinds, filter: &filter }).unwrap();
+            let [text, task] = [text, task].map(|text| text.map(str::to_owned));
+            let filter = ChainFilter { text, task, since, ..ChainFilter::default() };
+            let found = store.chains(Chains::Matching { kinds: &kinds, filter: &filter, skip: 0, most }).unwrap();
             (ids(&found), found.more)
         };
         assert_eq!(found(Some("docs"), None, None, 9), (vec![second, first], 0));
@@ -264,7 +314,30 @@ mod tests {
         assert_eq!(found(None, Some("docs"), None, 9).0, [second]);
         assert_eq!(found(Some("0% of A_"), None, None, 9).0, [first]);
         assert_eq!(found(Some("a%b"), None, None, 9).0, []);
-        assert_eq!(found(None, None, Some(Timestamp::MIN), 9).0.len(), 2);
+        let other = made("Über Ärger");
+        for text in ["über", "ÄRGER"] {
+            assert_eq!(
+                (found(Some(text), None, None, 9).0, found(None, Some(text), None, 9).0),
+                (vec![other], vec![other])
+            );
+            assert_eq!(found(Some(&text.replace(['r', 'R'], "x")), None, None, 9).0, []);
+        }
+        assert_eq!((found(Some("äber"), None, None, 9).0, found(None, Some("äber"), None, 9).0), (vec![], vec![]));
+        assert_eq!(found(Some(&first.to_string()), None, None, 9).0, []);
+        let places = |text: &str, skip| {
+            let filter =
+                ChainFilter { text: Some(text.into()), search_in: SearchIn::WordsAndPlace, ..Default::default() };
+            let found = store.chains(Chains::Matching { kinds: &kinds, filter: &filter, skip, most: 1 }).unwrap();
+            (ids(&found), found.more)
+        };
+        assert_eq!(places(&first.to_string()[..13].to_uppercase(), 0), (vec![first], 0));
+        let directory = kinds[0].cwd.display().to_string().to_uppercase();
+        assert_eq!([0, 1, 3].map(|skip| places(&directory, skip)), [(vec![other], 2), (vec![second], 1), (vec![], 0)]);
+        store
+            .change_chain(first, ChainChange { name: Some(Some("Ümlaut".parse().unwrap())), ..Default::default() })
+            .unwrap();
+        assert_eq!(found(Some("üM"), None, None, 9).0, [first]);
+        assert_eq!(found(None, None, Some(Timestamp::MIN), 9).0.len(), 3);
         assert_eq!(found(None, None, Some(Timestamp::now() + jiff::SignedDuration::from_hours(1)), 9).0, []);
         let asks = |most| ids(&store.chains(Chains::Asking { most }).unwrap());
         assert_eq!(asks(9), []);
