@@ -46,12 +46,12 @@ fn a_chain_starts_with_what_is_set_and_options_come_first() {
     let world = World::new();
     world.file("root.md", "reply done\n");
     let text = "[spawn]\nmodel = 'small'\ntimeout = '30m'\nclaude-args = ['--max-turns=5']\non-permission = 'ask'\n\
-        [limits]\nmax-parallel = 2\nmax-budget-usd = 3\n";
+        [limits]\nmax-parallel = 2\nmax-budget-usd = 3\nnative-agents = 'off'\n";
     write_config(&world, text);
     world.run(&["spawn", "root.md"]).prints("done");
     let begun = launch(&world);
     assert_eq!((&begun["timeout"], &begun["on_permission"]), (&1800.into(), &"ask".into()), "{begun}");
-    assert_eq!(begun["args"], serde_json::json!(["--max-turns=5"]));
+    assert_eq!((&begun["args"], &begun["native_agents"]), (&serde_json::json!(["--max-turns=5"]), &0.into()));
     let started = world.log().starts.remove(0).argv.join(" ");
     assert!(started.contains("--model=small") || started.contains("--model small"), "{started}");
     assert_eq!((limit(&world, "max_parallel"), limit(&world, "max_budget_usd")), (2.into(), 3.0.into()));
@@ -157,7 +157,12 @@ fn a_key_is_changed_and_the_rest_stays() {
     );
     world.run(&["config", "unset", "spawn.claude-args"]).succeeds();
     assert_eq!(fs::read_to_string(&path).unwrap(), "# mine\n[spawn]\nmodel = \"b\" # cheap\n");
-    for (key, value) in [("spawn.timeout", "soon"), ("limits.max-agents", "0"), ("spawn.worktree", "yes")] {
+    for (key, value) in [
+        ("spawn.timeout", "soon"),
+        ("limits.max-agents", "0"),
+        ("limits.native-agents", "none"),
+        ("spawn.worktree", "yes"),
+    ] {
         world.run(&["config", "set", key, value]).exits_with(2);
     }
     let refused = world.run(&["config", "set", "spawn.modle", "x"]);

@@ -91,7 +91,8 @@ fn an_agent_continues_with_its_files_where_its_machine_is_lost() {
 fn a_commit_of_an_agent_is_on_the_remote_when_it_pauses() {
     let world = machine();
     world.file("root.md", "run echo a > a && git add a && git commit -q -m work\nask When?\nreply {result}\n");
-    let id = world.run(&["spawn", "root.md", "--worktree", "--remote", "origin"]).started();
+    write_config(&world, "[spawn]\nworktree = true\nremote = 'origin'\n");
+    let id = world.run(&["spawn", "root.md"]).started();
     let branch = git(&bare(&world), "for-each-ref --format=%(refname:short) refs/heads/agent-cli");
     assert_eq!(git(&bare(&world), &format!("log --format=%s main..{branch}")), "work");
     // Somebody else pushes to it.

@@ -34,297 +34,201 @@ pub(crate) enum InProject {
     Never,
 }
 
-pub(crate) const CLAUDE: Setting = Setting {
-    key: "claude",
-    kind: Kind::Path,
-    default: None,
-    variable: Some("AGENT_CLI_CLAUDE"),
-    in_project: InProject::Trusted,
-    help: "the claude program of new chains",
-};
+pub(crate) const CLAUDE: Setting =
+    Setting::new("claude", Kind::Path, InProject::Trusted, "the claude program of new chains")
+        .variable("AGENT_CLI_CLAUDE");
 
-pub(crate) const STATE_DIR: Setting = Setting {
-    key: "state-dir",
-    kind: Kind::Path,
-    default: None,
-    variable: Some("AGENT_CLI_STATE_DIR"),
-    in_project: InProject::Never,
-    help: "where chains are kept",
-};
+pub(crate) const STATE_DIR: Setting =
+    Setting::new("state-dir", Kind::Path, InProject::Never, "where chains are kept").variable("AGENT_CLI_STATE_DIR");
 
-pub(crate) const STORE: Setting = Setting {
-    key: "store",
-    kind: Kind::Text,
-    default: None,
-    variable: Some("AGENT_CLI_STORE"),
-    in_project: InProject::Never,
-    help: "the PostgreSQL server that records the chains, instead of a file",
-};
+pub(crate) const STORE: Setting = Setting::new(
+    "store",
+    Kind::Text,
+    InProject::Never,
+    "the PostgreSQL server that records the chains, instead of a file",
+)
+.variable("AGENT_CLI_STORE");
 
-pub(crate) const LABELS: Setting = Setting {
-    key: "labels",
-    kind: Kind::Words,
-    default: None,
-    variable: None,
-    in_project: InProject::Never,
-    help: "the labels of this host, for spawn --on",
-};
+pub(crate) const LABELS: Setting =
+    Setting::new("labels", Kind::Words, InProject::Never, "the labels of this host, for spawn --on");
 
-pub(crate) const SHARED_DIRECTORIES: Setting = Setting {
-    key: "shared-directories",
-    kind: Kind::Words,
-    default: None,
-    variable: None,
-    in_project: InProject::Never,
-    help: "the directories that are the same on all hosts of a server",
-};
+pub(crate) const SHARED_DIRECTORIES: Setting = Setting::new(
+    "shared-directories",
+    Kind::Words,
+    InProject::Never,
+    "the directories that are the same on all hosts of a server",
+);
 
-pub(crate) const LEASE: Setting = Setting {
-    key: "lease",
-    kind: Kind::RunningTime,
-    default: Some("60s"),
-    variable: None,
-    in_project: InProject::Never,
-    help: "how long the lease of this host lasts; when it has ended, others may take its chains",
-};
+pub(crate) const LEASE: Setting = Setting::new(
+    "lease",
+    Kind::RunningTime,
+    InProject::Never,
+    "how long the lease of this host lasts; when it has ended, others may take its chains",
+)
+.or("60s");
 
-pub(crate) const COLOR: Setting = Setting {
-    key: "color",
-    kind: Kind::OneOf(&["auto", "always", "never"]),
-    default: Some("auto"),
-    variable: None,
-    in_project: InProject::Always,
-    help: "when to use colours",
-};
+pub(crate) const COLOR: Setting =
+    Setting::new("color", Kind::OneOf(&["auto", "always", "never"]), InProject::Always, "when to use colours")
+        .or("auto");
 
-pub(crate) const LOG: Setting = Setting {
-    key: "log",
-    kind: Kind::Text,
-    default: None,
-    variable: Some("AGENT_CLI_LOG"),
-    in_project: InProject::Always,
-    help: "the filter of the log",
-};
+pub(crate) const LOG: Setting =
+    Setting::new("log", Kind::Text, InProject::Always, "the filter of the log").variable("AGENT_CLI_LOG");
 
-pub(crate) const TRACES: Setting = Setting {
-    key: "traces",
-    kind: Kind::Text,
-    default: None,
-    variable: Some("AGENT_CLI_TRACES"),
-    in_project: InProject::Never,
-    help: "the OpenTelemetry collector that gets a span for each attempt",
-};
+pub(crate) const TRACES: Setting = Setting::new(
+    "traces",
+    Kind::Text,
+    InProject::Never,
+    "the OpenTelemetry collector that gets a span for each attempt",
+)
+.variable("AGENT_CLI_TRACES");
 
-pub(crate) const STOP_GRACE: Setting = Setting {
-    key: "stop-grace",
-    kind: Kind::Duration,
-    default: Some("60s"),
-    variable: Some("AGENT_CLI_STOP_GRACE"),
-    in_project: InProject::AtMost,
-    help: "how long the tool of a stopped agent may take to finish",
-};
+pub(crate) const STOP_GRACE: Setting = Setting::new(
+    "stop-grace",
+    Kind::Duration,
+    InProject::AtMost,
+    "how long the tool of a stopped agent may take to finish",
+)
+.or("60s")
+.variable("AGENT_CLI_STOP_GRACE");
 
-pub(crate) const LINGER: Setting = Setting {
-    key: "linger",
-    kind: Kind::Duration,
-    default: Some("20s"),
-    variable: Some("AGENT_CLI_LINGER"),
-    in_project: InProject::AtMost,
-    help: "how long an agent stays in a call whose result is expected soon",
-};
+pub(crate) const LINGER: Setting = Setting::new(
+    "linger",
+    Kind::Duration,
+    InProject::AtMost,
+    "how long an agent stays in a call whose result is expected soon",
+)
+.or("20s")
+.variable("AGENT_CLI_LINGER");
 
-pub(crate) const MAX_PARALLEL_TOTAL: Setting = Setting {
-    key: "max-parallel-total",
-    kind: Kind::Count,
-    default: Some("4"),
-    variable: None,
-    in_project: InProject::AtMost,
-    help: "how many agents resume --all and watch run at once",
-};
+pub(crate) const MAX_PARALLEL_TOTAL: Setting = Setting::new(
+    "max-parallel-total",
+    Kind::Count,
+    InProject::AtMost,
+    "how many agents resume --all and watch run at once",
+)
+.or("4");
 
-pub(crate) const MODEL: Setting = Setting {
-    key: "spawn.model",
-    kind: Kind::Text,
-    default: None,
-    variable: None,
-    in_project: InProject::Always,
-    help: "the model",
-};
+pub(crate) const MODEL: Setting = Setting::new("spawn.model", Kind::Text, InProject::Always, "the model");
 
-pub(crate) const PERMISSION_MODE: Setting = Setting {
-    key: "spawn.permission-mode",
-    kind: Kind::Text,
-    default: None,
-    variable: Some("AGENT_CLI_PERMISSION_MODE"),
-    in_project: InProject::NarrowerMode,
-    help: "the permission mode",
-};
+pub(crate) const PERMISSION_MODE: Setting =
+    Setting::new("spawn.permission-mode", Kind::Text, InProject::NarrowerMode, "the permission mode")
+        .variable("AGENT_CLI_PERMISSION_MODE");
 
-pub(crate) const ON_PERMISSION: Setting = Setting {
-    key: "spawn.on-permission",
-    kind: Kind::OneOf(&["deny", "ask"]),
-    default: Some("deny"),
-    variable: None,
-    in_project: InProject::Only("deny"),
-    help: "what happens when a call needs an approval",
-};
+pub(crate) const ON_PERMISSION: Setting = Setting::new(
+    "spawn.on-permission",
+    Kind::OneOf(&["deny", "ask"]),
+    InProject::Only("deny"),
+    "what happens when a call needs an approval",
+)
+.or("deny");
 
-pub(crate) const TIMEOUT: Setting = Setting {
-    key: "spawn.timeout",
-    kind: Kind::RunningTime,
-    default: None,
-    variable: None,
-    in_project: InProject::AtMost,
-    help: "how long an agent may run in all",
-};
+pub(crate) const TIMEOUT: Setting =
+    Setting::new("spawn.timeout", Kind::RunningTime, InProject::AtMost, "how long an agent may run in all");
 
-pub(crate) const WORKTREE: Setting = Setting {
-    key: "spawn.worktree",
-    kind: Kind::Switch,
-    default: Some("false"),
-    variable: None,
-    in_project: InProject::Only("true"),
-    help: "whether each agent gets its own git worktree",
-};
+pub(crate) const WORKTREE: Setting = Setting::new(
+    "spawn.worktree",
+    Kind::Switch,
+    InProject::Only("true"),
+    "whether each agent gets its own git worktree",
+)
+.or("false");
 
-pub(crate) const QUESTIONS_DIR: Setting = Setting {
-    key: "spawn.questions-dir",
-    kind: Kind::Path,
-    default: None,
-    variable: None,
-    in_project: InProject::Trusted,
-    help: "the folder whose files are questions",
-};
+pub(crate) const REMOTE: Setting =
+    Setting::new("spawn.remote", Kind::Text, InProject::Trusted, "the git remote to which worktrees are pushed");
 
-pub(crate) const NO_HOOKS: Setting = Setting {
-    key: "spawn.no-hooks",
-    kind: Kind::Switch,
-    default: Some("false"),
-    variable: None,
-    in_project: InProject::Trusted,
-    help: "whether agents pause by signals instead of inside calls",
-};
+pub(crate) const QUESTIONS_DIR: Setting =
+    Setting::new("spawn.questions-dir", Kind::Path, InProject::Trusted, "the folder whose files are questions");
 
-pub(crate) const NO_STALE_CHECK: Setting = Setting {
-    key: "spawn.no-stale-check",
-    kind: Kind::Switch,
-    default: Some("false"),
-    variable: None,
-    in_project: InProject::Trusted,
-    help: "whether agents are not told which files changed",
-};
+pub(crate) const NO_HOOKS: Setting = Setting::new(
+    "spawn.no-hooks",
+    Kind::Switch,
+    InProject::Trusted,
+    "whether agents pause by signals instead of inside calls",
+)
+.or("false");
 
-pub(crate) const CLAUDE_ARGS: Setting = Setting {
-    key: "spawn.claude-args",
-    kind: Kind::Words,
-    default: None,
-    variable: None,
-    in_project: InProject::Trusted,
-    help: "arguments for claude, as after --",
-};
+pub(crate) const NO_STALE_CHECK: Setting = Setting::new(
+    "spawn.no-stale-check",
+    Kind::Switch,
+    InProject::Trusted,
+    "whether agents are not told which files changed",
+)
+.or("false");
 
-pub(crate) const BACKGROUND_GRACE: Setting = Setting {
-    key: "spawn.background-grace",
-    kind: Kind::Duration,
-    default: Some("10m"),
-    variable: Some("AGENT_CLI_BACKGROUND_GRACE"),
-    in_project: InProject::AtMost,
-    help: "how long background work may continue after a reply",
-};
+pub(crate) const CLAUDE_ARGS: Setting =
+    Setting::new("spawn.claude-args", Kind::Words, InProject::Trusted, "arguments for claude, as after --");
 
-pub(crate) const QUESTIONS_EXPIRE: Setting = Setting {
-    key: "spawn.questions-expire",
-    kind: Kind::Duration,
-    default: None,
-    variable: Some("AGENT_CLI_QUESTIONS_EXPIRE"),
-    in_project: InProject::AtMost,
-    help: "after how long a question expires",
-};
+pub(crate) const BACKGROUND_GRACE: Setting = Setting::new(
+    "spawn.background-grace",
+    Kind::Duration,
+    InProject::AtMost,
+    "how long background work may continue after a reply",
+)
+.or("10m")
+.variable("AGENT_CLI_BACKGROUND_GRACE");
 
-pub(crate) const QUESTIONS_PER_HOUR: Setting = Setting {
-    key: "spawn.questions-per-hour",
-    kind: Kind::Count,
-    default: Some("200"),
-    variable: Some("AGENT_CLI_QUESTIONS_PER_HOUR"),
-    in_project: InProject::AtMost,
-    help: "how many unanswered questions a chain may ask within an hour",
-};
+pub(crate) const QUESTIONS_EXPIRE: Setting =
+    Setting::new("spawn.questions-expire", Kind::Duration, InProject::AtMost, "after how long a question expires")
+        .variable("AGENT_CLI_QUESTIONS_EXPIRE");
 
-pub(crate) const MAX_DEPTH: Setting = Setting {
-    key: "limits.max-depth",
-    kind: Kind::Count,
-    default: Some("64"),
-    variable: None,
-    in_project: InProject::AtMost,
-    help: "how deep agents may be nested",
-};
+pub(crate) const QUESTIONS_PER_HOUR: Setting = Setting::new(
+    "spawn.questions-per-hour",
+    Kind::Count,
+    InProject::AtMost,
+    "how many unanswered questions a chain may ask within an hour",
+)
+.or("200")
+.variable("AGENT_CLI_QUESTIONS_PER_HOUR");
 
-pub(crate) const MAX_AGENTS: Setting = Setting {
-    key: "limits.max-agents",
-    kind: Kind::Count,
-    default: Some("256"),
-    variable: None,
-    in_project: InProject::AtMost,
-    help: "how many agents a chain may have",
-};
+pub(crate) const MAX_DEPTH: Setting =
+    Setting::new("limits.max-depth", Kind::Count, InProject::AtMost, "how deep agents may be nested").or("64");
 
-pub(crate) const MAX_PARALLEL: Setting = Setting {
-    key: "limits.max-parallel",
-    kind: Kind::Count,
-    default: Some("4"),
-    variable: None,
-    in_project: InProject::AtMost,
-    help: "how many agents of a chain may run at the same time",
-};
+pub(crate) const MAX_AGENTS: Setting =
+    Setting::new("limits.max-agents", Kind::Count, InProject::AtMost, "how many agents a chain may have").or("256");
 
-pub(crate) const MAX_BUDGET_USD: Setting = Setting {
-    key: "limits.max-budget-usd",
-    kind: Kind::Dollars,
-    default: None,
-    variable: None,
-    in_project: InProject::AtMost,
-    help: "what a chain may spend, in US dollars",
-};
+pub(crate) const MAX_PARALLEL: Setting = Setting::new(
+    "limits.max-parallel",
+    Kind::Count,
+    InProject::AtMost,
+    "how many agents of a chain may run at the same time",
+)
+.or("4");
 
-pub(crate) const WARN_ABOVE_USD: Setting = Setting {
-    key: "warn-above-usd",
-    kind: Kind::Dollars,
-    default: Some("1"),
-    variable: None,
-    in_project: InProject::AtMost,
-    help: "above which cost resume warns that a conversation is no longer cached",
-};
+pub(crate) const NATIVE_AGENTS: Setting = Setting::new(
+    "limits.native-agents",
+    Kind::CountOrOff,
+    InProject::AtMost,
+    "how many of Claude Code's own agents each agent may start",
+);
 
-pub(crate) const PRICES: Setting = Setting {
-    key: "prices",
-    kind: Kind::Prices,
-    default: None,
-    variable: None,
-    in_project: InProject::Trusted,
-    help: "what models cost, in US dollars for a million tokens",
-};
+pub(crate) const MAX_BUDGET_USD: Setting =
+    Setting::new("limits.max-budget-usd", Kind::Dollars, InProject::AtMost, "what a chain may spend, in US dollars");
 
-pub(crate) const STALL_AFTER: Setting = Setting {
-    key: "limits.stall-after",
-    kind: Kind::Duration,
-    default: Some("10m"),
-    variable: None,
-    in_project: InProject::Always,
-    help: "after how long a silent agent is shown as stalled",
-};
+pub(crate) const WARN_ABOVE_USD: Setting = Setting::new(
+    "warn-above-usd",
+    Kind::Dollars,
+    InProject::AtMost,
+    "above which cost resume warns that a conversation is no longer cached",
+)
+.or("1");
 
-pub(crate) const ON_TIMEOUT: Setting = Setting {
-    key: "on.timeout",
-    kind: Kind::RunningTime,
-    default: Some("30s"),
-    variable: None,
-    in_project: InProject::Never,
-    help: "how long a command of [on] may take",
-};
+pub(crate) const PRICES: Setting =
+    Setting::new("prices", Kind::Prices, InProject::Trusted, "what models cost, in US dollars for a million tokens");
+
+pub(crate) const STALL_AFTER: Setting = Setting::new(
+    "limits.stall-after",
+    Kind::Duration,
+    InProject::Always,
+    "after how long a silent agent is shown as stalled",
+)
+.or("10m");
+
+pub(crate) const ON_TIMEOUT: Setting =
+    Setting::new("on.timeout", Kind::RunningTime, InProject::Never, "how long a command of [on] may take").or("30s");
 
 /// Defines the setting for an event's command.
 const fn command(key: &'static str, help: &'static str) -> Setting {
-    Setting { key, kind: Kind::Command, default: None, variable: None, in_project: InProject::Never, help }
+    Setting::new(key, Kind::Command, InProject::Never, help)
 }
 
 /// All settings, in the order in which they are listed.
@@ -348,6 +252,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     ON_PERMISSION,
     TIMEOUT,
     WORKTREE,
+    REMOTE,
     QUESTIONS_DIR,
     NO_HOOKS,
     NO_STALE_CHECK,
@@ -358,6 +263,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     MAX_DEPTH,
     MAX_AGENTS,
     MAX_PARALLEL,
+    NATIVE_AGENTS,
     MAX_BUDGET_USD,
     STALL_AFTER,
     command("on.question", "run when an agent asks a question"),
@@ -371,6 +277,18 @@ pub(crate) const SETTINGS: &[Setting] = &[
 ];
 
 impl Setting {
+    const fn new(key: &'static str, kind: Kind, in_project: InProject, help: &'static str) -> Self {
+        Self { key, kind, default: None, variable: None, in_project, help }
+    }
+
+    const fn or(self, default: &'static str) -> Self {
+        Self { default: Some(default), ..self }
+    }
+
+    const fn variable(self, name: &'static str) -> Self {
+        Self { variable: Some(name), ..self }
+    }
+
     /// The setting with this key.
     pub(crate) fn named(key: &str) -> Option<&'static Self> {
         SETTINGS.iter().find(|setting| setting.key == key)

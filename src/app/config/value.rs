@@ -20,6 +20,8 @@ pub(crate) enum Kind {
     Switch,
     /// At least 1.
     Count,
+    /// At least 0, which can also be written as `off`.
+    CountOrOff,
     /// US dollars, above 0.
     Dollars,
     Duration,
@@ -45,6 +47,7 @@ pub(crate) enum SettingValue {
 
 /// The largest count. Limits are recorded with 32 bits.
 const MOST: u64 = u32::MAX as u64;
+const COUNT_OR_OFF: &str = "a number, or off";
 
 impl SettingValue {
     /// Parses the text of a variable or the command line. The error names the expected value, and follows the words "is not".
@@ -61,6 +64,11 @@ impl SettingValue {
             Kind::Count => {
                 let count = text.parse().ok().filter(|count| (1..=MOST).contains(count));
                 count.map(Self::Count).ok_or_else(|| "a number of at least 1".to_owned())
+            }
+            Kind::CountOrOff if text == "off" => Ok(Self::Count(0)),
+            Kind::CountOrOff => {
+                let count = text.parse().ok().filter(|count| *count <= MOST);
+                count.map(Self::Count).ok_or_else(|| COUNT_OR_OFF.to_owned())
             }
             Kind::Dollars => limits::budget_in(text).map(Self::Dollars).map_err(str::to_owned),
             Kind::Duration => duration(text).map(Self::Duration).map_err(|why| format!("a duration: {why}")),
@@ -85,9 +93,13 @@ impl SettingValue {
         match (kind, value) {
             (Kind::Switch, toml::Value::Boolean(switch)) => Ok(Self::Switch(*switch)),
             (Kind::Switch, _) => Err("true or false".to_owned()),
-            (Kind::Count | Kind::Dollars, toml::Value::Integer(number)) => Self::from_text(kind, &number.to_string()),
+            (Kind::Count | Kind::CountOrOff | Kind::Dollars, toml::Value::Integer(number)) => {
+                Self::from_text(kind, &number.to_string())
+            }
             (Kind::Dollars, toml::Value::Float(number)) => Self::from_text(kind, &number.to_string()),
             (Kind::Count, _) => Err("a number of at least 1".to_owned()),
+            (Kind::CountOrOff, toml::Value::String(text)) if text == "off" => Ok(Self::Count(0)),
+            (Kind::CountOrOff, _) => Err(COUNT_OR_OFF.to_owned()),
             (Kind::Dollars, _) => Err(limits::BUDGET.to_owned()),
             (Kind::Words, toml::Value::Array(words)) => {
                 let words = words.iter().map(|word| word.as_str().map(str::to_owned)).collect::<Option<_>>();
@@ -214,12 +226,17 @@ mod tests {
             (Kind::Switch, "yes"),
             (Kind::Count, "0"),
             (Kind::Count, "4294967296"),
+            (Kind::CountOrOff, "none"),
+            (Kind::CountOrOff, "-1"),
             (Kind::Dollars, "-1"),
             (Kind::Dollars, "inf"),
             (Kind::Duration, "7"),
             (Kind::RunningTime, "0s"),
         ] {
             assert!(SettingValue::from_text(kind, bad).is_err(), "{kind:?} {bad:?}");
+        }
+        for off in ["off", "0"] {
+            assert_eq!(SettingValue::from_text(Kind::CountOrOff, off), Ok(SettingValue::Count(0)));
         }
         assert_eq!(SettingValue::from_text(Kind::Command, ""), Ok(SettingValue::Text(String::new())));
     }

@@ -255,14 +255,13 @@ fn prepare(
             .into()),
         ForkOf::Named(id) => Ok(fork::source(app.store, &lookup::id_of(app, id)?, &of_environment)?),
     })?;
-    if let Some(name) = &input.remote {
-        if !is_apart {
-            return Err(Refusal::new("--remote does not work without --worktree: only worktrees are pushed")
-                .hint("add --worktree, or leave --remote out")
-                .into());
-        }
-        request.remote = Some(remote::resolve(&request.cwd, name).map_err(RuntimeError::from)?);
+    if input.remote.is_some() && !is_apart {
+        return Err(Refusal::new("--remote does not work without --worktree: only worktrees are pushed")
+            .hint("add --worktree, or leave --remote out")
+            .into());
     }
+    let remote = input.remote.clone().or_else(|| settings.text(&setting::REMOTE)).filter(|_| is_apart);
+    request.remote = remote.map(|name| remote::resolve(&request.cwd, &name).map_err(RuntimeError::from)).transpose()?;
     let claude = input.claude.clone().or_else(|| settings.given(&setting::CLAUDE)?.path());
     run.claude = claude.map(|named| program_named(app, named)).or(run.claude);
     let limits = Limits::default().changed(input.limits.or(chain_defaults::limits(settings)));
@@ -306,7 +305,7 @@ fn launch_options(
         args: chain_defaults::args(settings)?.and(&options::parse(&input.args).map_err(Refusal::from)?),
         no_hooks: input.no_hooks.unwrap_or(settings.is_on(&setting::NO_HOOKS)),
         no_stale_check: input.no_stale_check.unwrap_or(settings.is_on(&setting::NO_STALE_CHECK)),
-        native_agents: input.native_agents,
+        native_agents: input.native_agents.or_else(|| settings.count(&setting::NATIVE_AGENTS)),
         on_permission: input.on_permission.unwrap_or(chain_defaults::on_permission(settings)),
         schema: input.schema.as_deref().map(|named| schema::read(app, named, None)).transpose()?,
         timeout: input.timeout.or_else(|| settings.seconds(&setting::TIMEOUT)),

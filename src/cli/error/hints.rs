@@ -98,9 +98,15 @@ pub(crate) fn of(error: &FrameError, top: FrameId) -> Vec<String> {
             let said = format!("if that session is not needed under its id, move {} away", shell_path(transcript));
             vec![then(&said), remove(&top)]
         }
-        FrameErrorKind::WorktreeGone(Worktree { repository, path, branch, .. }) => {
-            let add = format!("git -C {} worktree add -f {} {branch}", shell_path(repository), shell_path(path));
-            vec![then(&add)]
+        FrameErrorKind::WorktreeGone { worktree: Worktree { repository, path, branch, base, .. }, has_branch } => {
+            let (repository, path, branch) = (shell_path(repository), shell_path(path), shell_word(branch));
+            let add = format!("git -C {repository} worktree add -f");
+            vec![match has_branch {
+                true => then(&format!("{add} {path} {branch}")),
+                false => then(&format!(
+                    "its branch does not exist either; to start again without its changes: {add} -b {branch} {path} {base}"
+                )),
+            }]
         }
         FrameErrorKind::Limit { raised: Some((chain, args)), .. } => {
             let words: Vec<String> = args.words().iter().map(|word| shell_word(word)).collect();

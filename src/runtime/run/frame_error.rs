@@ -14,6 +14,7 @@ use crate::core::chain::frame_state::{Ended, FailureKind};
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
 use crate::runtime::worktrees::directory::Elsewhere;
+use crate::runtime::worktrees::snapshot::branch_of;
 use crate::runtime::worktrees::worktree::WorktreeError;
 use crate::store::Store;
 
@@ -61,8 +62,12 @@ pub(crate) enum FrameErrorKind {
     #[error("its session has the id of another one, which is not replaced: {}", .0.display())]
     ForeignSession(std::path::PathBuf),
     /// The worktree that was created for it does not exist.
-    #[error("its worktree does not exist: {}", .0.path.display())]
-    WorktreeGone(Worktree),
+    #[error("its worktree does not exist: {}", .worktree.path.display())]
+    WorktreeGone {
+        worktree: Worktree,
+        /// Whether its branch still exists.
+        has_branch: bool,
+    },
     /// Its worktree could not be created.
     #[error(transparent)]
     NoWorktree(WorktreeError),
@@ -94,7 +99,7 @@ impl FrameErrorKind {
             Self::NoWorkingDirectory(_) => "no_directory",
             Self::Moved(_) => "directory_replaced",
             Self::ForeignSession(_) => "foreign_session",
-            Self::WorktreeGone(_) | Self::NoWorktree(_) => "no_worktree",
+            Self::WorktreeGone { .. } | Self::NoWorktree(_) => "no_worktree",
             Self::Stopped(_) => "stopped",
             Self::Limit { .. } => "limit",
             Self::Ended(_) => "error",
@@ -161,7 +166,9 @@ impl FrameErrorKind {
         Ok(match error {
             RuntimeError::Program(error) => Self::Program(error),
             RuntimeError::NoWorkingDirectory { cwd, .. } => match worktree {
-                Some(worktree) if !worktree.path.exists() => Self::WorktreeGone(worktree),
+                Some(worktree) if !worktree.path.exists() => {
+                    Self::WorktreeGone { has_branch: branch_of(&worktree).is_some(), worktree }
+                }
                 _ => Self::NoWorkingDirectory(cwd),
             },
             RuntimeError::Moved { elsewhere, .. } => Self::Moved(elsewhere),
@@ -238,7 +245,9 @@ mod tests {
         // Its subfolder is missing.
         let subfolder = no_directory(Some(worktree(there.path())));
         assert!(matches!(subfolder, Ok(FrameErrorKind::NoWorkingDirectory(gone)) if gone == cwd));
-        assert!(matches!(no_directory(Some(worktree(&gone))), Ok(FrameErrorKind::WorktreeGone(it)) if it.path == gone));
+        assert!(
+            matches!(no_directory(Some(worktree(&gone))), Ok(FrameErrorKind::WorktreeGone { worktree, has_branch: false }) if worktree.path == gone)
+        );
         assert!(matches!(at_start(None, RuntimeError::NoCaller(frame)), Err(RuntimeError::NoCaller(_))));
     }
 }

@@ -298,7 +298,7 @@ fn commit_arguments<'a>(tree: &'a str, parents: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// The last commit of the agent's branch.
-pub(super) fn branch_of(worktree: &Worktree) -> Option<String> {
+pub(crate) fn branch_of(worktree: &Worktree) -> Option<String> {
     let name = format!("refs/heads/{}^{{commit}}", worktree.branch);
     Git::new(Place::Of(&worktree.repository), ["rev-parse", "--verify", "--quiet", &name]).text().ok()
 }
