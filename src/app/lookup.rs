@@ -68,20 +68,20 @@ fn with_task(app: &App<'_>, task: &str) -> Result<Option<FrameId>, AppError> {
     kinds.retain(|kind| projects.of(&kind.cwd) == here);
     let kinds = ChainKind::with_other_states(&kinds, |_| true);
     let filter = ChainFilter { text: Some(task.to_owned()), ..ChainFilter::default() };
-    let chains = app.store.chains(Chains::Matching { kinds: &kinds, filter: &filter, skip: 0, most: MOST })?;
+    let matching = app.store.matching_chains(&kinds, &filter)?;
     let mut found = Vec::new();
-    for chain in chains.chains {
-        let tree = app.store.tree(chain.id)?;
+    for root in matching.iter().take(MOST) {
+        let tree = app.store.tree(*root)?;
         let nodes = tree.parents_first().into_iter().filter(|node| node.title == task && !node.is_group);
         found.extend(nodes.map(|node| (node.id, node.is_over())));
     }
     let open: Vec<_> = found.iter().filter(|(_, is_over)| !is_over).collect();
     match (open.as_slice(), found.as_slice()) {
-        ([(id, _)], _) | ([], [(id, _)]) if chains.more == 0 => Ok(Some(*id)),
+        ([(id, _)], _) | ([], [(id, _)]) if matching.len() <= MOST => Ok(Some(*id)),
         (_, []) => Ok(None),
         _ => {
             let named: Vec<_> = found.iter().take(5).map(|(id, _)| id.short()).collect();
-            let more = if found.len() > named.len() || chains.more > 0 { " and others" } else { "" };
+            let more = if found.len() > named.len() || matching.len() > MOST { " and others" } else { "" };
             let error = Refusal::new(format!("`{task}` is the task of several agents: {}{more}", named.join(", ")));
             Err(error.hint("agent-cli tree shows where each of them is").into())
         }

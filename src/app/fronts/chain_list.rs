@@ -8,7 +8,7 @@ use crate::app::lists::board::Section;
 use crate::app::view::chain::ChainView;
 use crate::core::chain::frame_state::AgentStatus;
 use crate::core::id::FrameId;
-use crate::store::{ChainFilter, ChainKind, Chains, SearchIn, Summary};
+use crate::store::{ChainFilter, ChainKind, Chains, SearchIn};
 
 /// The chains to list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,10 +58,12 @@ pub(crate) fn chains(app: &App<'_>, show: Show, text: Option<&str>, part: usize)
         Show::Section(section) => in_sections(app, &[section], kinds, &filter, skip)?,
         Show::Done | Show::All => {
             kinds.retain(|kind| show == Show::All || kind.status == AgentStatus::Done);
-            let found = app.store.chains(Chains::Matching { kinds: &kinds, filter: &filter, skip, most: MOST })?;
+            let matching = app.store.matching_chains(&kinds, &filter)?;
+            let part = &matching[skip.min(matching.len())..];
+            let found = app.store.chains(Chains::Of(&part[..MOST.min(part.len())]))?.chains;
             let abandoned = app.store.abandoned()?.into_values().collect();
-            let views = ChainView::gather_all(app.store, &found.chains, &abandoned, app.now);
-            Outcome { chains: views.collect::<Result<_, _>>()?, has_more: found.more > 0, is_empty }
+            let views = ChainView::gather_all(app.store, &found, &abandoned, app.now);
+            Outcome { chains: views.collect::<Result<_, _>>()?, has_more: part.len() > MOST, is_empty }
         }
     };
     Ok(Outcome { is_empty, ..found })
@@ -87,34 +89,41 @@ fn in_sections(
     };
     let (runs, interrupted) = (of_status(AgentStatus::Running)?, of_status(AgentStatus::Cancelled)?);
     let paused = of_status(AgentStatus::Paused)?;
-    let may_belong = |chain: &Summary, section| {
-        let (asks, is_over) = (chain.open_questions > 0, chain.state.is_over());
+    let failed: Vec<ChainKind> = kinds.iter().filter(|kind| kind.status == AgentStatus::Failed).cloned().collect();
+    let failed: HashSet<FrameId> = app.store.matching_chains(&failed, filter)?.into_iter().collect();
+    let asking = ChainFilter { asks: true, ..filter.clone() };
+    let asking: HashSet<FrameId> = app.store.matching_chains(&kinds, &asking)?.into_iter().collect();
+    let may_belong = |chain: &FrameId, section| {
+        let (asks, is_over) = (asking.contains(chain), failed.contains(chain));
         // Something that is not recorded may have happened to the chain.
-        let is_open = !is_over && (may_continue.contains(&chain.id) || abandoned.contains(&chain.id));
+        let is_open = !is_over && (may_continue.contains(chain) || abandoned.contains(chain));
         is_open
             || match section {
-                Section::NeedsYou => asks || is_over || interrupted.contains(&chain.id),
-                Section::Working => runs.contains(&chain.id),
-                Section::CanContinue => interrupted.contains(&chain.id),
-                Section::Waiting => !is_over && !runs.contains(&chain.id) && (!asks || paused.contains(&chain.id)),
+                Section::NeedsYou => asks || is_over || interrupted.contains(chain),
+                Section::Working => runs.contains(chain),
+                Section::CanContinue => interrupted.contains(chain),
+                Section::Waiting => !is_over && !runs.contains(chain) && (!asks || paused.contains(chain)),
                 Section::Ended => is_over,
             }
     };
-    let all = app.store.chains(Chains::Matching { kinds: &kinds, filter, skip: 0, most: usize::MAX })?.chains;
+    let all = app.store.matching_chains(&kinds, filter)?;
     let mut left = skip;
     let mut outcome = Outcome::default();
     'sections: for section in sections {
-        let found: Vec<Summary> = all.iter().filter(|chain| may_belong(chain, *section)).cloned().collect();
-        for view in ChainView::gather_all(app.store, &found, &abandoned, app.now) {
-            let view = view?;
-            match Section::of(view.state) == *section {
-                true if left > 0 => left -= 1,
-                true if outcome.chains.len() == MOST => {
-                    outcome.has_more = true;
-                    break 'sections;
+        let found: Vec<FrameId> = all.iter().filter(|chain| may_belong(chain, *section)).copied().collect();
+        for few in found.chunks(MOST) {
+            let few = app.store.chains(Chains::Of(few))?.chains;
+            for view in ChainView::gather_all(app.store, &few, &abandoned, app.now) {
+                let view = view?;
+                match Section::of(view.state) == *section {
+                    true if left > 0 => left -= 1,
+                    true if outcome.chains.len() == MOST => {
+                        outcome.has_more = true;
+                        break 'sections;
+                    }
+                    true => outcome.chains.push(view),
+                    false => {}
                 }
-                true => outcome.chains.push(view),
-                false => {}
             }
         }
     }

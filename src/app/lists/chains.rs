@@ -118,36 +118,44 @@ fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Resul
     };
     let mut kinds = app.store.chain_kinds()?;
     kinds.retain(&mut is_meant);
-    let matching =
-        |kinds: &[ChainKind], most| app.store.chains(Chains::Matching { kinds, filter: &input.filter, skip: 0, most });
-    let count = |kinds: &[ChainKind]| matching(kinds, 0).map(|found| found.more);
+    let is_filtered = input.filter != ChainFilter::default();
+    let count = |kinds: &[ChainKind]| match is_filtered {
+        true => app.store.matching_chains(kinds, &input.filter).map(|found| found.len() as u64),
+        false => Ok(kinds.iter().map(|kind| kind.count).sum()),
+    };
     (omitted.done, omitted.elsewhere) = (count(&done)?, count(&elsewhere)?);
     let kinds = ChainKind::with_other_states(&kinds, |status| is_asked_for(status) && is_open(status));
     let enough = if input.has_shown_state() { usize::MAX } else { most.saturating_add(unusual.len()) };
-    let is_filtered = input.filter != ChainFilter::default();
-    let mut found = matching(&kinds, if is_filtered { usize::MAX } else { enough })?;
-    if is_filtered {
-        let matching: HashSet<_> = found.chains.iter().map(|chain| chain.id).collect();
-        unusual.retain(|chain| matching.contains(&chain.id));
-        seen.retain(|chain| matching.contains(chain));
-        found.more = found.chains.len().saturating_sub(enough) as u64;
-        found.chains.truncate(enough);
-    }
-    omitted.more = found.more;
-    if states.is_empty() {
-        if input.by_state && found.more > 0 && !is_filtered {
-            found.chains.extend(urgent(app, most, &kinds, &found.chains)?);
+    let mut found = match is_filtered {
+        true => {
+            let matching = app.store.matching_chains(&kinds, &input.filter)?;
+            let all: HashSet<_> = matching.iter().copied().collect();
+            unusual.retain(|chain| all.contains(&chain.id));
+            seen.retain(|chain| all.contains(chain));
+            let few = &matching[..enough.min(matching.len())];
+            omitted.more = (matching.len() - few.len()) as u64;
+            app.store.chains(Chains::Of(few))?.chains
         }
-        return Ok((found.chains, omitted));
+        false => {
+            let newest = app.store.chains(Chains::Newest { most: enough, kinds: Some(&kinds) })?;
+            omitted.more = newest.more;
+            newest.chains
+        }
+    };
+    if states.is_empty() {
+        if input.by_state && omitted.more > 0 && !is_filtered {
+            found.extend(urgent(app, most, &kinds, &found)?);
+        }
+        return Ok((found, omitted));
     }
     if input.has_shown_state() {
-        let others = found.chains.iter().filter(|chain| seen.insert(chain.id)).cloned().collect::<Vec<_>>();
+        let others = found.iter().filter(|chain| seen.insert(chain.id)).cloned().collect::<Vec<_>>();
         unusual.extend(others);
         unusual.sort_by_key(|chain| std::cmp::Reverse(chain.created));
         return Ok((unusual, omitted));
     }
     let mut chains = Vec::new();
-    let usual = found.chains.into_iter().filter(|chain| !seen.contains(&chain.id));
+    let usual = found.into_iter().filter(|chain| !seen.contains(&chain.id));
     for chain in unusual.into_iter().chain(usual) {
         let is_unusual = seen.contains(&chain.id);
         let status = if is_unusual { app.store.tree(chain.id)?.status(app.now) } else { chain.state.status() };

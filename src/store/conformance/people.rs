@@ -17,7 +17,7 @@ use crate::store::conformance::{Open, fresh};
 use crate::store::error::StoreError;
 use crate::store::handle::Store;
 use crate::store::outbox::{Notifications, SendOutcome, Subscribing, Subscription};
-use crate::store::records::{Asked, Chains, NewFrame, Scope, Target, Telling};
+use crate::store::records::{Asked, ChainFilter, Chains, NewFrame, Scope, SearchIn, Target, Telling};
 use crate::store::testing::{new, reply};
 
 pub(super) fn person() -> MessageSender {
@@ -87,6 +87,14 @@ pub(crate) fn chains_are_listed_by_kind_and_directory(open: Open) {
     assert_eq!(ids(Chains::Newest { most: 2, kinds: None }), (vec![third, second], 1));
     let ready: Vec<_> = kinds.into_iter().filter(|kind| kind.status == AgentStatus::Ready).collect();
     assert_eq!(ids(Chains::Newest { most: 9, kinds: Some(&ready) }), (vec![second, first], 0));
+    let matching = |filter| store.matching_chains(&ready, &filter).unwrap();
+    assert_eq!(matching(ChainFilter::default()), [second, first]);
+    let texts = ["TASK", "a%", "täsk", "/B"].map(|text| ChainFilter { text: Some(text.into()), ..Default::default() });
+    let found = texts.clone().map(matching);
+    assert_eq!(found, [vec![second, first], vec![], vec![], vec![]]);
+    let places = texts.map(|filter| matching(ChainFilter { search_in: SearchIn::WordsAndPlace, ..filter }));
+    assert_eq!(places[3], [second]);
+    assert_eq!(matching(ChainFilter { asks: true, ..Default::default() }), []);
     let last_in = |directory: &str| ids(Chains::LastIn(&[PathBuf::from(directory)])).0;
     assert_eq!((last_in("/a"), last_in("/b"), last_in("/c")), (vec![third], vec![second], vec![]));
     store.start(first);

@@ -198,12 +198,10 @@ pub enum Chains<'a> {
     With { status: AgentStatus, most: usize },
     /// Chains that agents of this chain or its family have detached, and in which no agent has been started.
     NewDetached(FrameId),
-    /// The chains with these roots.
+    /// The chains with these roots, in their order.
     Of(&'a [FrameId]),
     /// The chains in which a person was asked something most recently.
     Asking { most: usize },
-    /// The newest of these kinds that match, after the first `skip`.
-    Matching { kinds: &'a [ChainKind], filter: &'a ChainFilter, skip: usize, most: usize },
     /// The chains that have ended since then, the last one first.
     EndedSince { since: Timestamp, most: usize },
     /// The agents that this agent has started: for an agent, these are its chains.
@@ -221,6 +219,8 @@ pub struct ChainFilter {
     pub since: Option<Timestamp>,
     /// Where `text` may be.
     pub search_in: SearchIn,
+    /// One of its agents has asked a person something and has no answer.
+    pub asks: bool,
 }
 
 /// The parts of a chain in which a text is searched for.

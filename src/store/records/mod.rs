@@ -60,6 +60,9 @@ pub trait Records {
     /// Chains with a summary of their trees, the newest first.
     fn chains(&self, of: Chains<'_>) -> Result<ChainList>;
 
+    /// The chains of these kinds that match, the newest first.
+    fn matching_chains(&self, kinds: &[ChainKind], filter: &ChainFilter) -> Result<Vec<FrameId>>;
+
     /// The chains that may be able to continue at `now`, some of them more than once. Failed, interrupted and paused chains
     /// are excluded: a person decides whether to retry them.
     fn candidates(&self, now: Timestamp) -> Result<Vec<ChangedChain>>;

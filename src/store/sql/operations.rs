@@ -18,10 +18,10 @@ use crate::core::steering::stop_order::Stop;
 use crate::failpoint::Step;
 use crate::store::error::Result;
 use crate::store::records::{
-    Asked, AskedFor, AtEnd, Attempt, AttemptEnd, Attempts, Caller, ChainChange, ChainKind, ChainList, ChainOf, Chains,
-    Counted, Counting, EndedAttempt, EventRecord, Exchanges, Extent, FirstQuestions, KnownProgram, NewAttempt,
-    NewChain, Ordered, PrintedRequests, Question, Questions, Records, Recovery, Replies, Requests, ResultUse, Scope,
-    Seen, StateChange, Steering, Target, Telling, TreeOf, Undelivered, WorktreesOf,
+    Asked, AskedFor, AtEnd, Attempt, AttemptEnd, Attempts, Caller, ChainChange, ChainFilter, ChainKind, ChainList,
+    ChainOf, Chains, Counted, Counting, EndedAttempt, EventRecord, Exchanges, Extent, FirstQuestions, KnownProgram,
+    NewAttempt, NewChain, Ordered, PrintedRequests, Question, Questions, Records, Recovery, Replies, Requests,
+    ResultUse, Scope, Seen, StateChange, Steering, Target, Telling, TreeOf, Undelivered, WorktreesOf,
 };
 use crate::store::sql::attempts::{attempt_records, end, program_cache, returns, spent, undelivered};
 use crate::store::sql::chains::{
@@ -61,6 +61,10 @@ impl Records for Database {
 
     fn chains(&self, of: Chains<'_>) -> Result<ChainList> {
         self.read(|connection| listing::chains(connection, of))
+    }
+
+    fn matching_chains(&self, kinds: &[ChainKind], filter: &ChainFilter) -> Result<Vec<FrameId>> {
+        self.read(|connection| listing::matching(connection, kinds, filter))
     }
 
     fn candidates(&self, now: Timestamp) -> Result<Vec<ChangedChain>> {

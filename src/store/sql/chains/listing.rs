@@ -69,7 +69,7 @@ const NEW_DETACHED: &str =
 
 pub(crate) fn chains(connection: &Connection, of: Chains<'_>) -> TxResult<ChainList> {
     match of {
-        Chains::Newest { most, kinds } => newest(connection, kinds, 0, most),
+        Chains::Newest { most, kinds } => newest(connection, most, kinds),
         Chains::LastIn(directories) => {
             let mut found = None;
             connection.each(NEWEST_FIRST, [], |row| {
@@ -99,7 +99,6 @@ pub(crate) fn chains(connection: &Connection, of: Chains<'_>) -> TxResult<ChainL
             let found: Vec<FrameId> = connection.read_all(ASKING, [signed(most as u64)], |row| id(row, "root"))?;
             Ok(ChainList { chains: summaries(connection, found)?, more: 0 })
         }
-        Chains::Matching { kinds, filter, skip, most } => matching(connection, kinds, filter, skip, most),
         Chains::EndedSince { since, most } => {
             let found: Vec<FrameId> =
                 connection.read_all(ENDED, (At(since), signed(most as u64)), |row| id(row, "id"))?;
@@ -120,29 +119,25 @@ pub(crate) fn chain_kinds(connection: &Connection) -> TxResult<Vec<ChainKind>> {
 }
 
 /// An index yields the number of chains of each kind, and the newest ones. Only those few are read.
-fn newest(connection: &Connection, wanted: Option<&[ChainKind]>, skip: usize, most: usize) -> TxResult<ChainList> {
+fn newest(connection: &Connection, most: usize, wanted: Option<&[ChainKind]>) -> TxResult<ChainList> {
     let kinds = present(connection, wanted)?;
-    let mut found: Vec<(i64, FrameId)> = Vec::new();
-    for kind in &kinds {
-        let of_kind = (path_text(&kind.cwd)?, kind.status.name(), signed(skip.saturating_add(most) as u64));
-        found.extend(connection.read_all(NEWEST, of_kind, |row| Ok((row.get("seq")?, id(row, "id")?)))?);
-    }
+    let chains = summaries(connection, newest_ids(connection, most, &kinds)?)?;
     let count: u64 = kinds.iter().map(|kind| kind.count).sum();
-    part(connection, found, count, skip, most)
+    Ok(ChainList { more: count.saturating_sub(chains.len() as u64), chains })
 }
 
-/// The newest of the `found` chains. There are `count` of them in all.
-fn part(
-    connection: &Connection,
-    mut found: Vec<(i64, FrameId)>,
-    count: u64,
-    skip: usize,
-    most: usize,
-) -> TxResult<ChainList> {
+fn newest_ids(connection: &Connection, most: usize, kinds: &[ChainKind]) -> TxResult<Vec<FrameId>> {
+    let mut found: Vec<(i64, FrameId)> = Vec::new();
+    for kind in kinds {
+        let of_kind = (path_text(&kind.cwd)?, kind.status.name(), signed(most as u64));
+        found.extend(connection.read_all(NEWEST, of_kind, |row| Ok((row.get("seq")?, id(row, "id")?)))?);
+    }
+    Ok(in_order(found).take(most).collect())
+}
+
+fn in_order(mut found: Vec<(i64, FrameId)>) -> impl Iterator<Item = FrameId> {
     found.sort_unstable_by_key(|(seq, _)| std::cmp::Reverse(*seq));
-    let chains = summaries(connection, found.into_iter().skip(skip).take(most).map(|(_, id)| id))?;
-    let more = count.saturating_sub(skip as u64).saturating_sub(chains.len() as u64);
-    Ok(ChainList { chains, more })
+    found.into_iter().map(|(_, id)| id)
 }
 
 /// The kinds of these that chains are of now.
@@ -155,17 +150,22 @@ fn present(connection: &Connection, wanted: Option<&[ChainKind]>) -> TxResult<Ve
     Ok(kinds)
 }
 
-fn matching(
-    connection: &Connection,
-    kinds: &[ChainKind],
-    filter: &ChainFilter,
-    skip: usize,
-    most: usize,
-) -> TxResult<ChainList> {
-    if *filter == ChainFilter::default() {
-        return newest(connection, Some(kinds), skip, most);
+/// The chains of these kinds that match, the newest first.
+pub(crate) fn matching(connection: &Connection, kinds: &[ChainKind], filter: &ChainFilter) -> TxResult<Vec<FrameId>> {
+    let mut found = match (ChainFilter { asks: false, ..filter.clone() }) == ChainFilter::default() {
+        true => newest_ids(connection, usize::MAX, &present(connection, Some(kinds))?)?,
+        false => with_words(connection, kinds, filter)?,
+    };
+    if filter.asks {
+        let asking: HashSet<FrameId> =
+            connection.read_all(ASKING, [i64::MAX], |row| id(row, "root"))?.into_iter().collect();
+        found.retain(|root| asking.contains(root));
     }
-    let ChainFilter { text, task, since, search_in } = filter;
+    Ok(found)
+}
+
+fn with_words(connection: &Connection, kinds: &[ChainKind], filter: &ChainFilter) -> TxResult<Vec<FrameId>> {
+    let ChainFilter { text, task, since, search_in, .. } = filter;
     let mut found: Vec<(i64, FrameId)> = Vec::new();
     for kind in present(connection, Some(kinds))? {
         let is_place =
@@ -187,8 +187,7 @@ fn matching(
             found.extend(is_found.then_some((seq, root)));
         }
     }
-    let count = found.len() as u64;
-    part(connection, found, count, skip, most)
+    Ok(in_order(found).collect())
 }
 
 /// Whether this text is in the other one, whatever the case of its letters.
@@ -303,42 +302,33 @@ mod tests {
         let caller = store.start(first);
         store.request_child(caller, None, &new("write Docs"), "child").unwrap();
         let kinds = store.chain_kinds().unwrap();
-        let found = |text: Option<&str>, task: Option<&str>, since, most| {
+        let found = |text: Option<&str>, task: Option<&str>, since| {
             let [text, task] = [text, task].map(|text| text.map(str::to_owned));
-            let filter = ChainFilter { text, task, since, ..ChainFilter::default() };
-            let found = store.chains(Chains::Matching { kinds: &kinds, filter: &filter, skip: 0, most }).unwrap();
-            (ids(&found), found.more)
+            store.matching_chains(&kinds, &ChainFilter { text, task, since, ..Default::default() }).unwrap()
         };
-        assert_eq!(found(Some("docs"), None, None, 9), (vec![second, first], 0));
-        assert_eq!(found(Some("docs"), None, None, 1), (vec![second], 1));
-        assert_eq!(found(None, Some("docs"), None, 9).0, [second]);
-        assert_eq!(found(Some("0% of A_"), None, None, 9).0, [first]);
-        assert_eq!(found(Some("a%b"), None, None, 9).0, []);
+        assert_eq!(found(Some("docs"), None, None), [second, first]);
+        assert_eq!(found(None, Some("docs"), None), [second]);
+        assert_eq!(found(Some("0% of A_"), None, None), [first]);
+        assert_eq!(found(Some("a%b"), None, None), []);
         let other = made("Über Ärger");
         for text in ["über", "ÄRGER"] {
-            assert_eq!(
-                (found(Some(text), None, None, 9).0, found(None, Some(text), None, 9).0),
-                (vec![other], vec![other])
-            );
-            assert_eq!(found(Some(&text.replace(['r', 'R'], "x")), None, None, 9).0, []);
+            assert_eq!((found(Some(text), None, None), found(None, Some(text), None)), (vec![other], vec![other]));
+            assert_eq!(found(Some(&text.replace(['r', 'R'], "x")), None, None), []);
         }
-        assert_eq!((found(Some("äber"), None, None, 9).0, found(None, Some("äber"), None, 9).0), (vec![], vec![]));
-        assert_eq!(found(Some(&first.to_string()), None, None, 9).0, []);
-        let places = |text: &str, skip| {
+        assert_eq!((found(Some("äber"), None, None), found(None, Some("äber"), None)), (vec![], vec![]));
+        assert_eq!(found(Some(&first.to_string()), None, None), []);
+        let places = |text: &str| {
             let filter =
                 ChainFilter { text: Some(text.into()), search_in: SearchIn::WordsAndPlace, ..Default::default() };
-            let found = store.chains(Chains::Matching { kinds: &kinds, filter: &filter, skip, most: 1 }).unwrap();
-            (ids(&found), found.more)
+            store.matching_chains(&kinds, &filter).unwrap()
         };
-        assert_eq!(places(&first.to_string()[..13].to_uppercase(), 0), (vec![first], 0));
-        let directory = kinds[0].cwd.display().to_string().to_uppercase();
-        assert_eq!([0, 1, 3].map(|skip| places(&directory, skip)), [(vec![other], 2), (vec![second], 1), (vec![], 0)]);
-        store
-            .change_chain(first, ChainChange { name: Some(Some("Ümlaut".parse().unwrap())), ..Default::default() })
-            .unwrap();
-        assert_eq!(found(Some("üM"), None, None, 9).0, [first]);
-        assert_eq!(found(None, None, Some(Timestamp::MIN), 9).0.len(), 3);
-        assert_eq!(found(None, None, Some(Timestamp::now() + jiff::SignedDuration::from_hours(1)), 9).0, []);
+        assert_eq!(places(&first.to_string()[..13].to_uppercase()), [first]);
+        assert_eq!(places(&kinds[0].cwd.display().to_string().to_uppercase()), [other, second, first]);
+        let name = Some(Some("Ümlaut".parse().unwrap()));
+        store.change_chain(first, ChainChange { name, ..Default::default() }).unwrap();
+        assert_eq!(found(Some("üM"), None, None), [first]);
+        assert_eq!(found(None, None, Some(Timestamp::MIN)).len(), 3);
+        assert_eq!(found(None, None, Some(Timestamp::now() + jiff::SignedDuration::from_hours(1))), []);
         let asks = |most| ids(&store.chains(Chains::Asking { most }).unwrap());
         assert_eq!(asks(9), []);
         store.request(caller, None, &[ask("a?")]).unwrap();
