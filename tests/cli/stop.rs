@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use rustix::process::Signal;
+
 use crate::gate::{Gate, wait_until};
 use crate::world::World;
 
@@ -290,7 +292,7 @@ fn a_runner_that_is_suspended_is_not_waited_for_without_end() {
     let spawn = world.command(["spawn", "parent.md"]).start();
     gate.reached_by(1);
     let child = world.session(1);
-    spawn.signal(rustix::process::Signal::STOP);
+    spawn.signal(Signal::STOP);
     insta::assert_snapshot!(world.run(&["stop", &child[..8], "--now"]), @"
     asked [ID1:8] to stop
     --- stderr
@@ -299,9 +301,27 @@ fn a_runner_that_is_suspended_is_not_waited_for_without_end() {
     hint: agent-cli show [ID1:8] shows whether it has ended
     --- exit status: 0
     ");
-    spawn.signal(rustix::process::Signal::CONT);
+    spawn.signal(Signal::CONT);
     let ended = spawn.ends();
     assert!(ended.stdout.contains("stopped by a person"), "{ended}");
+}
+
+#[test]
+fn an_agent_that_stops_before_its_runner_looks_is_paused_and_has_not_failed() {
+    let (world, gate) = with_a_running_child();
+    let spawn = world.command(["spawn", "parent.md"]).start();
+    gate.reached_by(1);
+    let [root, child] = [0, 1].map(|start| world.session(start));
+    spawn.signal(Signal::STOP);
+    world.run(&["pause", &root, "--no-wait"]).succeeds();
+    gate.open_for_one();
+    let printed = world.state().join("frames").join(&child).join("out.ndjson");
+    let has_result = || fs::read_to_string(&printed).is_ok_and(|lines| lines.contains(r#""type":"result""#));
+    wait_until("the agent ends", has_result);
+    spawn.signal(Signal::CONT);
+    spawn.ends().prints("SGN_PEND_ONGOING").succeeds();
+    world.run(&["resume", &root]).succeeds();
+    assert_eq!(world.marks(), "worked\nafter\n");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::claude::processes::process::{ProcessExit, Running};
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::output_reader::OutputFollower;
 use crate::core::attempt::stop_steps::{PATIENCE, StopPhase, Tool};
+use crate::core::id::FrameId;
 use crate::core::steering::stop_order::Stop;
 use crate::runtime::Stopping;
 use crate::runtime::run::background::{self, RunningTurn};
@@ -17,6 +18,7 @@ use crate::runtime::run::running_agent::RunningAgent;
 use crate::runtime::run::running_agent::TurnEnd;
 use crate::runtime::run::signals::Signals;
 use crate::runtime::steering::stop_notice;
+use crate::store::StateDir;
 
 /// The interval between checks of an agent that must stop.
 const LOOK: Duration = Duration::from_millis(50);
@@ -47,7 +49,15 @@ async fn exit(mut agent: RunningAgent, mut signals: watch::Receiver<Signals>, st
     let (dir, frame) = (agent.dir.clone(), agent.frame);
     let mut budget_spent = agent.budget_spent.clone();
     let stop = tokio::select! {
-        exit = agent.running.ended() => return exit,
+        // If the agent has ended, it may have been stopped already: its hook sees the order at once.
+        biased;
+        exit = agent.running.ended() => return match stop_notice::ordered(&dir, frame) {
+            Some(_) => {
+                forget_stop(&dir, frame);
+                ProcessExit::Stopped
+            }
+            None => exit,
+        },
         () = turn.is_over(stopping.tell) => return background::end(&mut agent.running, &turn).await,
         () = another(&mut signals, 0) => None,
         stop = stop_notice::to_stop(&dir, frame, agent.timeout) => Some(stop),
@@ -96,10 +106,14 @@ async fn exit(mut agent: RunningAgent, mut signals: watch::Receiver<Signals>, st
             () = tokio::time::sleep(LOOK) => {}
         }
     };
-    if let Err(error) = agent.dir.forget_stop(agent.frame) {
+    forget_stop(&dir, frame);
+    exit
+}
+
+fn forget_stop(dir: &StateDir, frame: FrameId) {
+    if let Err(error) = dir.forget_stop(frame) {
         tracing::info!("the file that stops the agent stays: {error}");
     }
-    exit
 }
 
 /// Lets an agent finish its API request and the tools that this request calls, and ends the agent before the next request,
@@ -146,9 +160,7 @@ async fn end_after_request(
         Some(exit) => exit,
         None => interrupt(&mut agent.running).await,
     };
-    if let Err(error) = dir.forget_stop(frame) {
-        tracing::info!("the file that stops the agent stays: {error}");
-    }
+    forget_stop(&dir, frame);
     Some(exit)
 }
 

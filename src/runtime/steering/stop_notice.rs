@@ -30,6 +30,11 @@ pub(crate) async fn to_stop(dir: &StateDir, frame: FrameId, timeout: Option<Time
     }
 }
 
+/// The recorded order to stop an agent whose hook may have seen it.
+pub(crate) fn ordered(dir: &StateDir, frame: FrameId) -> Option<Stop> {
+    if dir.stop_file(frame).exists() { recorded(dir, frame, None).ok().flatten() } else { None }
+}
+
 /// Asks a running agent to stop.
 pub(crate) fn ask(store: &Store, frame: FrameId, now: bool) -> Result<(), RuntimeError> {
     store.dir().ask_to_stop(frame, now).map_err(while_trying("write the file that stops an agent"))
