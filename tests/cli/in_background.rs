@@ -120,6 +120,39 @@ fn who_has_joined_all_can_hand_off() {
 }
 
 #[test]
+fn who_has_joined_all_members_of_a_group_has_joined_it() {
+    for joins in ["wait --agent a.md --agent b.md --all", "wait --agent a.md\nwait --agent b.md"] {
+        let world = World::with_hooks();
+        for (file, reply) in [("a.md", "A"), ("b.md", "B"), ("c.md", "C")] {
+            world.file(file, &format!("reply {reply}\n"));
+        }
+        world.file("root.md", &format!("spawn --background a.md b.md\n{joins}\nreply R\n"));
+        world.run(&["spawn", "root.md"]).prints("R");
+        world.file("root.md", &format!("spawn --background a.md b.md\n{joins}\nspawn --handoff c.md\nreply R\n"));
+        world.run(&["spawn", "root.md"]).prints("C");
+        world.run(&["fsck"]).succeeds();
+    }
+}
+
+#[test]
+fn only_the_members_that_were_not_joined_arrive_at_the_end() {
+    let world = World::with_hooks();
+    for (file, reply) in [("a.md", "A"), ("b.md", "B"), ("c.md", "C")] {
+        world.file(file, &format!("reply {reply}\n"));
+    }
+    world.file("root.md", "spawn --background a.md b.md c.md\nwait --agent b.md\nreply {results}\n");
+    let outcome = world.run(&["spawn", "root.md"]);
+    outcome.succeeds();
+    assert!(outcome.stdout.contains("2 agents: all done.") && !outcome.stdout.contains("b.md ("), "{outcome}");
+    assert!(outcome.stdout.contains("1 of 2: a.md") && outcome.stdout.contains("2 of 2: c.md"), "{outcome}");
+    world.file("root.md", "spawn --background --json a.md b.md c.md\nwait --agent b.md\nreply {results}\n");
+    world.run(&["spawn", "root.md"]).succeeds();
+    let told = world.log().starts.last().expect("it was woken").prompt.clone();
+    let has = |reply: &str| told.contains(&format!(r#""result":"{reply}""#));
+    assert!(has("A") && !has("B") && has("C"), "{told}");
+}
+
+#[test]
 fn what_a_failed_caller_leaves_behind_has_ended() {
     let world = World::with_hooks();
     world.file("root.md", "spawn --background child.md child.md\nfail it broke\n");

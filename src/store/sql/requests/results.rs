@@ -1,7 +1,9 @@
 //! The results of requests.
 
+use std::collections::HashSet;
+
 use crate::core::chain::frame::Frame;
-use crate::core::chain::group::GroupMember;
+use crate::core::chain::group::{self, GroupMember};
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::question_form::{Batch, Form};
 use crate::core::requests::request::{BatchPart, External, Request, RequestKind, RequestResult};
@@ -17,7 +19,13 @@ use crate::store::sql::tables::requests::{self, requests};
 /// The result of a request, if it has one.
 pub(crate) fn result(connection: &Connection, request: &Request) -> TxResult<Option<RequestResult>> {
     match &request.kind {
-        RequestKind::Spawn { child, json, .. } => result_of_child(connection, *child, *json),
+        RequestKind::Spawn { child, json, .. } => {
+            let joined = match request.kind.is_background() {
+                true => requests::joined_members(connection, request.frame, *child)?,
+                false => HashSet::new(),
+            };
+            result_of_child(connection, *child, *json, &joined)
+        }
         RequestKind::Ask(Form { batch: Some(batch), .. }) => result_of_batch(connection, request, batch),
         RequestKind::Ask(_) | RequestKind::Permission { .. } | RequestKind::Plan(_) => {
             let as_result = |said| match &request.kind {
@@ -58,22 +66,38 @@ fn result_of_batch(connection: &Connection, request: &Request, batch: &Batch) ->
     Ok(Some(RequestResult::of_batch(&over)))
 }
 
-fn result_of_child(connection: &Connection, child: FrameId, json: bool) -> TxResult<Option<RequestResult>> {
+/// `joined`: members of a group whose results its caller has.
+fn result_of_child(
+    connection: &Connection,
+    child: FrameId,
+    json: bool,
+    joined: &HashSet<FrameId>,
+) -> TxResult<Option<RequestResult>> {
     let Some(frame) = frames::load(connection, child)? else {
         return Ok(Some(RequestResult::Failed("that agent no longer exists".to_owned())));
     };
-    let result = frame.result(frames::reply(connection, child)?);
-    match result {
-        Some(result) if json => Ok(Some(spawn_result(connection, &frame)?.in_place_of(&result))),
+    let reply = match joined.is_empty() {
+        true => frames::reply(connection, child)?,
+        false => Some(group::text(&members(connection, &frame, joined)?)),
+    };
+    match frame.result(reply) {
+        Some(result) if json => Ok(Some(spawn_result(connection, &frame, joined)?.in_place_of(&result))),
         result => Ok(result),
     }
 }
 
-fn spawn_result(connection: &Connection, frame: &Frame) -> TxResult<SpawnResult> {
+/// The members of a group without those that were joined.
+fn members(connection: &Connection, group: &Frame, joined: &HashSet<FrameId>) -> TxResult<Vec<GroupMember>> {
+    let mut members = groups::members(connection, group.id, &group.task)?;
+    members.retain(|member| !joined.contains(&member.id));
+    Ok(members)
+}
+
+fn spawn_result(connection: &Connection, frame: &Frame, joined: &HashSet<FrameId>) -> TxResult<SpawnResult> {
     if !frame.task.is_group() {
         return Ok(SpawnResult::One(Box::new(child_result(connection, frame)?)));
     }
-    let members = groups::members(connection, frame.id, &frame.task)?.into_iter();
+    let members = members(connection, frame, joined)?.into_iter();
     let of_member = |member: GroupMember| child_result(connection, &frames::existing(connection, member.id)?);
     Ok(SpawnResult::Several(members.map(of_member).collect::<TxResult<_>>()?))
 }

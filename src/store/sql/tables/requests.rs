@@ -1,6 +1,9 @@
 //! The rows of requests, and the one place that changes their state.
 
+use std::collections::HashSet;
 use std::path::Path;
+
+use jiff::Timestamp;
 
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, RequestId};
@@ -136,19 +139,46 @@ pub(crate) fn advance(
 fn join(connection: &Connection, now: At, wait: &Request, attempt: AttemptId) -> TxResult<()> {
     let RequestKind::Wait(external) = &wait.kind else { return Ok(()) };
     let ended = wait.progress.ended_agents(external);
-    let is_ended = |kind: &RequestKind| matches!(kind, RequestKind::Spawn { child, .. } if ended.contains(child));
-    for request in background(connection, wait.frame)?.into_iter().filter(|request| is_ended(&request.kind)) {
-        // One that was continued since has another result.
-        let goes_on = "SELECT 1 FROM frames WHERE id = ?1 AND seen_status NOT IN ('done', 'failed')";
-        if let RequestKind::Spawn { child, .. } = request.kind
-            && connection.finds(goes_on, [Id(child)])?
-        {
-            continue;
+    for request in background(connection, wait.frame)? {
+        let RequestKind::Spawn { child, .. } = request.kind else { continue };
+        let is_joined = if ended.contains(&child) {
+            // One that was continued since has another result.
+            let goes_on = "SELECT 1 FROM frames WHERE id = ?1 AND seen_status NOT IN ('done', 'failed')";
+            !connection.finds(goes_on, [Id(child)])?
+        } else {
+            let members: Vec<FrameId> = connection.read_all(MEMBERS, [Id(child)], |row| id(row, "id"))?;
+            let joined = joined_members(connection, wait.frame, child)?;
+            !members.is_empty() && members.iter().all(|member| joined.contains(member))
+        };
+        if is_joined {
+            let event = deliver(&request, attempt, Handover::Joined);
+            advance(connection, now, &request, event)?;
         }
-        let event = deliver(&request, attempt, Handover::Joined);
-        advance(connection, now, &request, event)?;
     }
     Ok(())
+}
+
+const MEMBERS: &str =
+    "SELECT m.id FROM frames AS g CROSS JOIN frames AS m ON m.parent = g.id WHERE g.id = ?1 AND g.is_group";
+
+/// The members of a group in the background of `caller` whose results the caller has got by waiting for them.
+pub(crate) fn joined_members(connection: &Connection, caller: FrameId, group: FrameId) -> TxResult<HashSet<FrameId>> {
+    const WAITS: &str = "SELECT r.detail, r.looked, r.since FROM requests AS r
+         WHERE r.frame = ?1 AND r.status IN ('delivering', 'delivered') AND r.looked IS NOT NULL";
+    const ENDED: &str = "SELECT id, since FROM frames WHERE parent = ?1 AND seen_status IN ('done', 'failed')";
+    let waits: Vec<(RequestKind, WaitProgress, Timestamp)> = connection.read_all(WAITS, [Id(caller)], |row| {
+        Ok((from_json(row, "detail")?, from_json(row, "looked")?, time(row, "since")?))
+    })?;
+    let mut members: Vec<(FrameId, Timestamp)> =
+        connection.read_all(ENDED, [Id(group)], |row| Ok((id(row, "id")?, time(row, "since")?)))?;
+    members.retain(|(member, ended)| {
+        waits.iter().any(|(kind, progress, given)| match kind {
+            // A member that was continued since has another result.
+            RequestKind::Wait(wait) => ended <= given && progress.ended_agents(wait).contains(member),
+            _ => false,
+        })
+    });
+    Ok(members.into_iter().map(|(member, _)| member).collect())
 }
 
 /// Records the progress of a wait.
