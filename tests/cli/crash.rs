@@ -235,9 +235,13 @@ fn what_nobody_runs_is_listed_as_abandoned() {
         "{shown}"
     );
     assert_eq!(world.run(&["show", &child, "--json"]).json()["abandoned"], true);
-    gate.open_for_one();
-    gate.open_for_one();
     let root = world.run(&["ls", "-ap", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    let estimate = world.run(&["resume", &root, "--estimate", "--json"]).json();
+    let next = &estimate["agents"][0];
+    assert_eq!((&next["id"], &next["starts"]), (&child.as_str().into(), &"now".into()), "{estimate:#}");
+    assert_ne!(next["cache"]["reason"], "new", "its conversation continues: {estimate:#}");
+    gate.open_for_one();
+    gate.open_for_one();
     world.run(&["resume", &root]).succeeds();
     assert_eq!(world.run(&["ls", "-ap", "--json"]).json()[0]["abandoned"], false);
 }

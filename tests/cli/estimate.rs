@@ -154,7 +154,7 @@ fn a_new_agent_begins_like_the_last_one_that_did() {
     let listed = world.run(&["spawn", "root.md", "--model", "claude-next-9", "--estimate"]);
     insta::assert_snapshot!(listed, @"
     root.md
-      now: unknown tokens, price unknown
+      now: an unknown number of tokens, price unknown
       cold: a new conversation
     these are first requests: what agents do then costs more
     --- exit status: 0
@@ -168,6 +168,51 @@ fn a_fork_sends_the_conversation_that_it_begins_with() {
     world.file("other.md", "reply done\n");
     let estimate = world.run(&["spawn", "other.md", "--fork-from", &id, "--estimate", "--json"]).json();
     assert_eq!((&estimate["chain"], &estimate["agents"][0]["cache"]["state"]), (&Value::Null, &"cached".into()));
+}
+
+#[test]
+fn what_is_not_known_of_any_agent_is_not_zero() {
+    let world = World::new();
+    world.file("root.md", "reply done\n");
+    let estimate = |args: &[&str]| world.run(&[&["spawn", "root.md", "root.md", "--estimate"], args].concat());
+    assert!(estimate(&[]).stdout.contains("in all: an unknown number of tokens, price unknown\n"));
+    assert_eq!(estimate(&["--json"]).json()["tokens"], Value::Null);
+}
+
+#[test]
+fn the_failed_members_of_a_group_start_again() {
+    let world = World::new();
+    world.file("good.md", "reply done\n");
+    world.file("bad.md", "run true\nfail it broke\n");
+    world.run(&["spawn", "bad.md", "good.md", "bad.md"]).exits_with(1);
+    let estimated: Vec<Value> = agents(&world, &["last"]).iter().map(|agent| agent["task"].clone()).collect();
+    assert_eq!(estimated, ["bad.md", "bad.md"]);
+    let starts = world.starts();
+    world.run(&["resume", "last"]).exits_with(1);
+    assert_eq!(world.starts(), starts + 2);
+}
+
+#[test]
+fn what_resume_would_refuse_has_no_estimate() {
+    let (world, id) = waiting("0");
+    let child = world.session(1);
+    world.file("done.md", "reply done\n");
+    world.run(&["spawn", "done.md"]).prints("done");
+    let done = world.run(&["ls", "--all", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    for args in [
+        &[&*id, "--prompt", "more"][..],
+        &[&id, "--afresh", "--prompt", "more"],
+        &[&id, "--claude", "/nowhere/claude"],
+        &[&child, "--model", "opus"],
+        &[&done, "--model", "opus"],
+        &[&done, "--prompt", ""],
+        &["4f2c1a90"],
+    ] {
+        let [refused, estimated] =
+            [&[][..], &["--estimate"]].map(|more| world.run(&[&["resume"], args, more].concat()));
+        assert_ne!(refused.code(), Some(0), "{refused}");
+        assert_eq!((&estimated.stderr, estimated.code()), (&refused.stderr, refused.code()));
+    }
 }
 
 #[test]

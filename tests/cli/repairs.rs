@@ -97,10 +97,14 @@ fn a_chain_is_started_otherwise_from_now_on() {
     world.run(&["resume", &id]).prints("now");
     insta::assert_snapshot!(world.run(&["resume", &id, "--model", "opus"]), @"
     --- stderr
-    error: [ID1:8] is done: its options no longer matter
-    hint: agent-cli resume [ID1:8] prints its reply
+    error: [ID1:8] is done: it starts no more agents
+    hint: agent-cli resume [ID1:8] --prompt TEXT continues it
     --- exit status: 2
     ");
+    world.run(&["resume", &id, "--prompt", "Once more.", "--model", "opus", "--", "--max-turns", "9"]).succeeds();
+    let log = world.log();
+    let start = log.starts.last().expect("it was started");
+    assert_eq!((start.value_of("--model"), start.value_of("--max-turns")), (Some("opus"), Some("9")));
 }
 
 #[test]

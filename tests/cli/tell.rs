@@ -138,6 +138,39 @@ fn a_done_agent_goes_on_and_its_parent_has_what_it_had() {
 }
 
 #[test]
+fn what_a_person_continues_in_a_finished_chain_is_part_of_it_again() {
+    for drives in [&["resume"][..], &["resume", "--all"], &["answer"]] {
+        let world = World::with_hooks();
+        world.file("parent.md", "spawn child.md\nreply {results}\n");
+        world.file("child.md", "reply first\nask When?\nreply {result}\n");
+        world.run(&["spawn", "parent.md"]).prints("first");
+        let [root, child] = [0, 1].map(|start| world.session(start));
+        assert_eq!(world.run(&["ls", "--json"]).json(), serde_json::json!([]));
+        world.run(&["resume", &child, "--prompt", "Ask."]).started();
+        let listed = world.run(&["ls", "--json"]).json();
+        assert_eq!((&listed[0]["id"], &listed[0]["state"]), (&root.as_str().into(), &"asks".into()), "{listed:#}");
+        assert_eq!(world.run(&["tree", "--json"]).json()[0]["id"], *root);
+        assert!(!world.run(&["ls"]).stderr.contains("done"), "it is listed, and not left out");
+        world.run(&["resume", &root]).prints("first");
+        let question = world.questions()[0].1.clone();
+        let answered = match drives[0] {
+            "answer" => world.run(&["answer", &question, "now", "--resume"]),
+            _ => world.run(&["answer", &question, "now"]),
+        };
+        if drives[0] != "answer" {
+            answered.prints(&format!("agent-cli resume {root}"));
+            assert_eq!(world.run(&["ls", "--json"]).json()[0]["state"], "can_continue");
+            let id = if drives.len() > 1 { "--all" } else { &root };
+            world.run(&["resume", id]).succeeds();
+        }
+        assert_eq!((world.starts(), world.run(&["ls", "--json"]).json()), (5, serde_json::json!([])));
+        world.run(&["resume", &child]).prints("now");
+        world.run(&["resume", &root]).prints("first");
+        world.run(&["fsck"]).succeeds();
+    }
+}
+
+#[test]
 fn a_stopped_agent_goes_on_where_it_stood() {
     let world = World::with_hooks();
     world.file("root.md", "ask When?\nreply I know\n");

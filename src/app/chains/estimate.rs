@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use crate::app::App;
-use crate::app::chains::afresh;
 use crate::app::chains::run::block_on;
 use crate::app::error::AppError;
-use crate::app::lookup::frame_named;
 use crate::app::view::estimate::{AfreshPart, AgentEstimateView, EstimateView, NextRequestView, Starts};
 use crate::claude::installation::version::Version;
 use crate::core::agent::launch::Launch;
@@ -86,19 +84,15 @@ pub(crate) struct OfTop {
     pub(crate) afresh: bool,
 }
 
-/// Estimates what continuing the chain of `id` sends, if its agents are started with these changes.
+/// Estimates what continuing the chain of `top` sends, if its agents are started with these changes.
 pub(crate) fn of_chain(
     app: &App<'_>,
-    id: &str,
+    top: FrameId,
     repair: &Repair,
     of_top: OfTop,
     run: &RunSettings,
 ) -> Result<EstimateView, AppError> {
     let OfTop { instructs, afresh } = of_top;
-    let top = frame_named(app, id)?;
-    if afresh {
-        afresh::can_start(app, top, instructs)?;
-    }
     let tree = app.store.tree(top)?;
     let mut agents = agents(app, run, &tree, repair, |node, starts| starts.is_some() || instructs && node.id == top)?;
     if let Some(at) = agents.iter().position(|agent| afresh && agent.id == Some(top)) {
@@ -141,7 +135,8 @@ fn agents(
 ) -> Result<Vec<AgentEstimateView>, AppError> {
     let abandoned = app.store.abandoned_in(tree)?;
     let runs = |node: &Node| matches!(node.state, FrameState::Running { .. }) && !abandoned.contains_key(&node.id);
-    let at_once = starting(tree, app.now);
+    let mut at_once = starting(tree, app.now);
+    at_once.extend(abandoned.keys());
     let first = first_agent(app.store, tree.top())?;
     let mut estimator = Estimator::new(app, run);
     let mut agents = Vec::new();
@@ -172,7 +167,9 @@ fn agents(
 /// The frames that start at once when a person resumes the top.
 fn starting(tree: &Tree, now: Timestamp) -> Vec<FrameId> {
     let mut starting = tree.runnable(&Attempted::default(), now);
-    starting.extend(tree.to_try_again().into_iter().chain(tree.to_restart()).map(|node| node.id));
+    let again = tree.to_try_again();
+    let members = again.iter().filter(|node| node.is_group).flat_map(|group| tree.failed_members(group));
+    starting.extend(members.chain(tree.to_restart()).chain(again.iter().copied()).map(|node| node.id));
     let rests = |id: &FrameId| {
         let waited = tree.get(*id).map(|node| &node.state);
         matches!(waited, Some(FrameState::Paused { waited: None }))

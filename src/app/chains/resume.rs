@@ -1,11 +1,14 @@
 //! Resumes a chain, changes how it continues, or looks up the result of an agent's request.
 
 use crate::app::chains::afresh;
+use crate::app::chains::estimate::{self, OfTop};
 use crate::app::chains::run::{self, NextRun, RunSurroundings};
 use crate::app::chains::tell::{self, DeferredText};
 use crate::app::config::chain_defaults;
 use crate::app::error::{AppError, Refusal};
 use crate::app::housekeeping::hosts;
+use crate::app::lookup::frame_named;
+use crate::app::view::estimate::EstimateView;
 use crate::app::{App, lookup};
 use crate::core::agent::launch::Launch;
 use crate::core::agent::overrides::Repair;
@@ -129,7 +132,8 @@ pub(crate) fn resume(
     if input.afresh {
         afresh::check(app, top, input.prompt.is_some())?;
     }
-    let launch = input.repairs().then(|| repair(store, top, &input.repair, surroundings)).transpose()?;
+    let launch =
+        input.repairs().then(|| repair(store, top, &input.repair, input.prompt.is_some(), surroundings)).transpose()?;
     let instruction = input.prompt.map(|prompt| instruction(app, top, prompt)).transpose()?;
     questions_dir.as_deref().map_or(Ok(()), chain_defaults::make_questions_dir)?;
     // All refusals have happened before this transaction, or happen in it.
@@ -144,6 +148,26 @@ pub(crate) fn resume(
         (next, _) => next,
     };
     Ok(Outcome::Chain(Resumed { top, named: name.map(|name| Named { root, name }), repaired, next }))
+}
+
+/// Estimates what [`resume()`] would send and cost. Refuses what that would refuse.
+pub(crate) fn estimate(
+    app: &App<'_>,
+    input: Input,
+    surroundings: &impl RunSurroundings,
+    run: &RunSettings,
+) -> Result<EstimateView, AppError> {
+    let top = frame_named(app, &input.id)?;
+    let of_top = OfTop { instructs: input.prompt.is_some(), afresh: input.afresh };
+    if input.afresh {
+        afresh::can_start(app, top, of_top.instructs)?;
+    }
+    let repair = match input.repairs() {
+        true => repair(app.store, top, &input.repair, of_top.instructs, surroundings)?,
+        false => Repair::default(),
+    };
+    input.prompt.map(|prompt| instruction(app, top, prompt)).transpose()?;
+    estimate::of_chain(app, top, &repair, of_top, run)
 }
 
 fn refuse_to_agents(input: &Input) -> Result<(), Refusal> {
@@ -188,11 +212,13 @@ fn adopted(repair: &Repair, surroundings: &impl RunSurroundings) -> Result<Launc
     Ok(Launch { claude, model, permission_mode, args: args.unwrap_or_default(), questions_dir, ..of_surroundings })
 }
 
-/// Returns the changes to the launch options of the chain's agents, after Claude Code has accepted them.
+/// Returns the changes to the launch options of the chain's agents, after Claude Code has accepted them. `instructs`: whether the
+/// first of them gets a new instruction.
 fn repair(
     store: &Store,
     top: FrameId,
     repair: &Repair,
+    instructs: bool,
     surroundings: &impl RunSurroundings,
 ) -> Result<Repair, AppError> {
     let Some(frame) = store.frame(top)? else { return Err(StoreError::UnknownFrame(top).into()) };
@@ -203,9 +229,9 @@ fn repair(
         ));
         return Err(refusal.hint(format!("use the id of the chain: agent-cli resume {}", frame.root.short())).into());
     }
-    if frame.state == FrameState::Done {
-        let refusal = Refusal::new(format!("{} is done: its options no longer matter", top.short()));
-        return Err(refusal.hint(format!("agent-cli resume {} prints its reply", top.short())).into());
+    if frame.state == FrameState::Done && !instructs {
+        let refusal = Refusal::new(format!("{} is done: it starts no more agents", top.short()));
+        return Err(refusal.hint(format!("agent-cli resume {} --prompt TEXT continues it", top.short())).into());
     }
     let claude = repair.claude.as_deref().map(|named| surroundings.claude(Some(named))).transpose()?;
     let settings = || surroundings.run_settings(repair.claude.clone());

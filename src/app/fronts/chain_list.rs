@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use crate::app::App;
 use crate::app::error::AppError;
 use crate::app::lists::board::Section;
+use crate::app::lists::project::Selection;
 use crate::app::view::chain::ChainView;
 use crate::core::chain::frame_state::AgentStatus;
 use crate::core::id::FrameId;
@@ -69,6 +70,18 @@ pub(crate) fn chains(app: &App<'_>, show: Show, text: Option<&str>, part: usize)
     Ok(Outcome { is_empty, ..found })
 }
 
+/// The chains that have ended, but in which a person has continued an agent.
+fn continued(app: &App<'_>, filter: &ChainFilter) -> Result<Vec<FrameId>, AppError> {
+    let mut continued: Vec<FrameId> =
+        Selection::new(app, true)?.continued(app.store)?.into_iter().map(|chain| chain.id).collect();
+    if !continued.is_empty() && *filter != ChainFilter::default() {
+        let kinds = ChainKind::with_other_states(&app.store.chain_kinds()?, |_| true);
+        let matching: HashSet<FrameId> = app.store.matching_chains(&kinds, filter)?.into_iter().collect();
+        continued.retain(|chain| matching.contains(chain));
+    }
+    Ok(continued)
+}
+
 /// Lists the newest chains of each of these sections. Reads only chains that may belong to them, and only until the part is
 /// full.
 fn in_sections(
@@ -93,10 +106,12 @@ fn in_sections(
     let failed: HashSet<FrameId> = app.store.matching_chains(&failed, filter)?.into_iter().collect();
     let asking = ChainFilter { asks: true, ..filter.clone() };
     let asking: HashSet<FrameId> = app.store.matching_chains(&kinds, &asking)?.into_iter().collect();
+    let continued = continued(app, filter)?;
     let may_belong = |chain: &FrameId, section| {
         let (asks, is_over) = (asking.contains(chain), failed.contains(chain));
         // Something that is not recorded may have happened to the chain.
-        let is_open = !is_over && (may_continue.contains(chain) || abandoned.contains(chain));
+        let is_open =
+            continued.contains(chain) || !is_over && (may_continue.contains(chain) || abandoned.contains(chain));
         is_open
             || match section {
                 Section::NeedsYou => asks || is_over || interrupted.contains(chain),
@@ -106,7 +121,10 @@ fn in_sections(
                 Section::Ended => is_over,
             }
     };
-    let all = app.store.matching_chains(&kinds, filter)?;
+    let mut all = app.store.matching_chains(&kinds, filter)?;
+    // A failed chain is listed already.
+    let mut known: HashSet<FrameId> = all.iter().copied().collect();
+    all.splice(0..0, continued.iter().copied().filter(|chain| known.insert(*chain)));
     let mut left = skip;
     let mut outcome = Outcome::default();
     'sections: for section in sections {

@@ -96,6 +96,7 @@ pub(crate) fn board(app: &App<'_>, input: Input) -> Result<Board, AppError> {
         let unusual = app.store.chains(Chains::With { status, most: MOST })?.chains;
         found.add(unusual.into_iter().filter(|chain| selection.includes(&chain.cwd)));
     }
+    found.add(selection.continued(app.store)?);
     let directories = selection.directories(app.store)?;
     let questions = app.store.first_questions(MOST, directories.as_deref(), true)?.questions;
     let mut asking: Vec<FrameId> = questions.iter().map(|question| question.root).collect();

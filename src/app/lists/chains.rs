@@ -95,6 +95,9 @@ fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Resul
             unusual.extend(found.into_iter().filter(|chain| selection.includes(&chain.cwd)));
         }
     }
+    if !with_done {
+        unusual.extend(selection.continued(app.store)?);
+    }
     let mut seen = HashSet::new();
     unusual.retain(|chain| seen.insert(chain.id));
 
@@ -116,8 +119,8 @@ fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Resul
         }
         is_here && is_open
     };
-    let mut kinds = app.store.chain_kinds()?;
-    kinds.retain(&mut is_meant);
+    let all = app.store.chain_kinds()?;
+    let kinds: Vec<_> = all.iter().filter(|kind| is_meant(kind)).cloned().collect();
     let is_filtered = input.filter != ChainFilter::default();
     let count = |kinds: &[ChainKind]| match is_filtered {
         true => app.store.matching_chains(kinds, &input.filter).map(|found| found.len() as u64),
@@ -129,9 +132,11 @@ fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Resul
     let mut found = match is_filtered {
         true => {
             let matching = app.store.matching_chains(&kinds, &input.filter)?;
-            let all: HashSet<_> = matching.iter().copied().collect();
-            unusual.retain(|chain| all.contains(&chain.id));
-            seen.retain(|chain| all.contains(chain));
+            if !unusual.is_empty() {
+                let all: HashSet<_> = app.store.matching_chains(&all, &input.filter)?.into_iter().collect();
+                unusual.retain(|chain| all.contains(&chain.id));
+                seen.retain(|chain| all.contains(chain));
+            }
             let few = &matching[..enough.min(matching.len())];
             omitted.more = (matching.len() - few.len()) as u64;
             app.store.chains(Chains::Of(few))?.chains
@@ -145,6 +150,14 @@ fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Resul
     if states.is_empty() {
         if input.by_state && omitted.more > 0 && !is_filtered {
             found.extend(urgent(app, most, &kinds, &found)?);
+        }
+        if !unusual.is_empty() {
+            let is_done = |chain: &&Summary| chain.state.status() == AgentStatus::Done;
+            omitted.done = omitted.done.saturating_sub(unusual.iter().filter(is_done).count() as u64);
+            let known: HashSet<_> = found.iter().map(|chain| chain.id).collect();
+            found.extend(unusual.into_iter().filter(|chain| !known.contains(&chain.id)));
+            found.sort_by_key(|chain| std::cmp::Reverse(chain.created));
+            omitted.more += found.len().saturating_sub(most.max(known.len())) as u64;
         }
         return Ok((found, omitted));
     }

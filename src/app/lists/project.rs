@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::app::App;
 use crate::app::error::AppError;
 use crate::app::lookup::{Projects, here};
-use crate::store::{Store, StoreError};
+use crate::store::{Chains, Store, StoreError, Summary};
 
 /// Selects the chains of one project, or of all projects.
 #[derive(Debug, Default)]
@@ -26,6 +26,13 @@ impl Selection {
     /// Whether a chain that was started in this directory is selected.
     pub(crate) fn includes(&mut self, cwd: &Path) -> bool {
         self.only.as_ref().is_none_or(|only| self.projects.of(cwd) == *only)
+    }
+
+    /// The selected chains that have ended, but in which a person has continued an agent.
+    pub(crate) fn continued(&mut self, store: &Store) -> Result<Vec<Summary>, StoreError> {
+        let mut chains = store.chains(Chains::Continued)?.chains;
+        chains.retain(|chain| chain.state.is_over() && self.includes(&chain.cwd));
+        Ok(chains)
     }
 
     /// The directories in which chains of the project were started. `None` for all projects.

@@ -1,5 +1,7 @@
 //! Lists chains with all of their agents.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 
 use crate::app::App;
@@ -73,7 +75,11 @@ fn open(app: &App<'_>, input: &Input) -> Result<(Vec<FrameId>, Outcome), AppErro
     kinds.retain(&mut is_meant);
     let kinds = ChainKind::with_other_states(&kinds, |status| status != AgentStatus::Done);
     let open = app.store.chains(Chains::Newest { most, kinds: Some(&kinds) })?;
-    let tops = open.chains.into_iter().map(|chain| chain.id).collect();
+    let mut chains = open.chains;
+    let known: HashSet<FrameId> = chains.iter().map(|chain| chain.id).collect();
+    chains.extend(selection.continued(app.store)?.into_iter().filter(|chain| !known.contains(&chain.id)));
+    chains.sort_by_key(|chain| std::cmp::Reverse(chain.created));
+    let tops = chains.into_iter().map(|chain| chain.id).collect();
     Ok((tops, Outcome { elsewhere, more: open.more, ..Outcome::default() }))
 }
 

@@ -177,7 +177,7 @@ impl ChainView {
         now: Timestamp,
     ) -> Result<Vec<Self>, RuntimeError> {
         let ids: Vec<FrameId> = chains.iter().map(|chain| chain.id).collect();
-        let open = chains.iter().filter(|chain| chain.state != FrameState::Done);
+        let open = chains.iter().filter(|chain| chain.state != FrameState::Done || chain.has_continued);
         let open: Vec<TreeOf> = open.map(|chain| TreeOf::Whole(chain.id)).collect();
         let trees = store.trees(&open)?.into_iter();
         let mut trees: HashMap<FrameId, Tree> = trees.map(|tree| (tree.top(), tree)).collect();
@@ -189,7 +189,7 @@ impl ChainView {
         chains.into_iter().zip(spent).map(view).collect()
     }
 
-    /// `tree`: the chain's, unless it is done.
+    /// `tree`: the chain's, unless it is done for good.
     fn gather(
         store: &Store,
         chain: Summary,

@@ -16,8 +16,8 @@ pub(crate) struct EstimateView {
     pub(crate) chain: Option<FrameId>,
     /// Those first that start first.
     pub(crate) agents: Vec<AgentEstimateView>,
-    /// The tokens of all, as far as they are known.
-    pub(crate) tokens: u64,
+    /// The tokens of all, as far as they are known; `null`: they are not known of any.
+    pub(crate) tokens: Option<u64>,
     /// What all cost, in US dollars, as far as that is known; `null`: it is not known of any.
     pub(crate) cost_usd: Option<f64>,
     /// How many of them have a cost that is not known.
@@ -81,7 +81,7 @@ impl EstimateView {
         let costs = || agents.iter().filter_map(|agent| agent.request.cost_usd);
         Self {
             chain,
-            tokens: agents.iter().filter_map(|agent| agent.request.tokens).sum(),
+            tokens: agents.iter().filter_map(|agent| agent.request.tokens).reduce(|sum, tokens| sum + tokens),
             cost_usd: costs().reduce(|sum, usd| sum + usd).map(rounded_usd),
             unpriced: agents.len() - costs().count(),
             agents,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Arg, Args};
 
 use crate::app::asker::PersonsTask;
-use crate::app::chains::estimate::{self, OfTop};
+use crate::app::chains::estimate;
 use crate::app::chains::resume::{self, Input, LookedUp, Named, Outcome, Resumed};
 use crate::app::chains::run::NextRun;
 use crate::app::chains::unattended;
@@ -188,7 +188,7 @@ impl Resume {
             stale_check: !self.no_stale_check,
         };
         if self.estimate {
-            return estimate(context, &input, output_options);
+            return estimate(context, input, output_options);
         }
         if context.caller.is_some() {
             output_options.refuse_to_agents()?;
@@ -214,12 +214,11 @@ impl Resume {
     }
 }
 
-fn estimate(context: &Context, input: &Input, output_options: OutputOptions) -> Result<ExitStatus, CliError> {
+fn estimate(context: &Context, input: Input, output_options: OutputOptions) -> Result<ExitStatus, CliError> {
     context.asker().may(PersonsTask::SeeCosts)?;
     let store = context.store()?;
     let (app, run) = (context.app(&store), context.settings(input.repair.claude.clone())?);
-    let of_top = OfTop { instructs: input.prompt.is_some(), afresh: input.afresh };
-    let estimate = estimate::of_chain(&app, &input.id, &input.repair, of_top, &run)?;
+    let estimate = resume::estimate(&app, input, context, &run)?;
     print_estimate(&estimate, output_options.json, app.now)?;
     Ok(ExitStatus::Ok)
 }

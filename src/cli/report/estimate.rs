@@ -25,7 +25,7 @@ fn text(estimate: &EstimateView, now: Timestamp, width: Option<usize>) -> String
     }
     let mut lines: Vec<String> = estimate.agents.iter().flat_map(|agent| lines_of(agent, now)).collect();
     if estimate.agents.len() > 1 {
-        lines.push(format!("in all: {} tokens, {}", estimate.tokens, total(estimate)));
+        lines.push(format!("in all: {}, {}", tokens(estimate.tokens), total(estimate)));
     }
     lines.push("these are first requests: what agents do then costs more".to_owned());
     let wrapped = lines.into_iter().flat_map(|line| match width {
@@ -53,8 +53,11 @@ fn lines_of(agent: &AgentEstimateView, now: Timestamp) -> [String; 3] {
 
 /// Describes what a request sends and costs.
 fn sends(request: &NextRequestView) -> String {
-    let tokens = request.tokens.map_or_else(|| "unknown tokens".to_owned(), |tokens| format!("{tokens} tokens"));
-    format!("{tokens}, {}", cost(request))
+    format!("{}, {}", tokens(request.tokens), cost(request))
+}
+
+fn tokens(known: Option<u64>) -> String {
+    known.map_or_else(|| "an unknown number of tokens".to_owned(), |tokens| format!("{tokens} tokens"))
 }
 
 fn cost(request: &NextRequestView) -> String {
@@ -98,8 +101,8 @@ pub(crate) fn warning(cold: &EstimateView, above_usd: f64, now: Timestamp) -> Op
     };
     let mut reasons: Vec<String> = cold.agents.iter().filter_map(reason).collect();
     reasons.dedup();
-    let (tokens, cost, reasons) = (cold.tokens, usd(cost), reasons.join(", "));
-    Some(format!("continuing sends {tokens} tokens that are no longer cached, for about {cost}: {reasons}"))
+    let (tokens, cost, reasons) = (tokens(cold.tokens), usd(cost), reasons.join(", "));
+    Some(format!("continuing sends {tokens} that are no longer cached, for about {cost}: {reasons}"))
 }
 
 #[cfg(test)]

@@ -87,6 +87,12 @@ impl Tree {
         self.leaves_up().into_iter().filter(ends).map(|node| node.id).collect()
     }
 
+    /// The members of a group that are retried with it.
+    pub(crate) fn failed_members(&self, group: &Node) -> impl Iterator<Item = &Node> {
+        let members = self.children(group.id).iter().filter_map(|member| self.get(*member));
+        members.filter(|member| matches!(member.state, FrameState::Failed { .. }) && !member.state.was_stopped())
+    }
+
     /// The unfinished members of groups, each with its group.
     pub(crate) fn open_members_of_groups(&self) -> impl Iterator<Item = (FrameId, FrameId)> {
         let groups = self.all().filter(|node| node.is_group);

@@ -72,6 +72,11 @@ impl Node {
         self.requests.iter().any(|request| request.kind.is_background() && is_other(&request.kind))
     }
 
+    /// Whether a person has continued it after it had ended, and it has not ended again. Nobody else waits for it.
+    pub(crate) fn is_continued(&self) -> bool {
+        self.has_outcome && !self.state.is_over()
+    }
+
     /// Whether its parent need no longer wait for it.
     pub(crate) fn is_over(&self) -> bool {
         self.has_outcome || self.state.is_over()
@@ -161,10 +166,11 @@ impl Tree {
         order
     }
 
-    /// A frame is awaited when it is the top, when its parent has ended its turn, or lingers at a call, and needs its reply, and when it
-    /// works in the background of its parent. A group awaits its members as soon as it is awaited itself.
+    /// A frame is awaited when it is the top, when its parent has ended its turn, or lingers at a call, and needs its reply, when it
+    /// works in the background of its parent, and when a person has continued it. A group awaits its members as soon as it is awaited
+    /// itself.
     pub(crate) fn is_awaited(&self, node: &Node) -> bool {
-        if node.id == self.top {
+        if node.id == self.top || node.is_continued() {
             return true;
         }
         match node.parent.and_then(|parent| self.get(parent)) {
@@ -174,6 +180,12 @@ impl Tree {
             Some(_) => self.is_requested(node),
             None => false,
         }
+    }
+
+    /// Whether everything in the tree has ended: its top, and what a person has continued since.
+    pub(crate) fn has_ended(&self) -> bool {
+        let is_over = self.get(self.top).is_none_or(|top| top.state.is_over());
+        is_over && !self.parents_first().into_iter().any(Node::is_continued)
     }
 
     /// Whether a request has everything it asked for.

@@ -126,7 +126,7 @@ impl Tree {
             return AgentStatus::Running;
         }
         let top = self.get(self.top()).map_or(AgentStatus::Done, |top| top.state.status());
-        if self.get(self.top()).is_none_or(|top| top.state.is_over()) {
+        if self.has_ended() {
             return top;
         }
         if nodes.iter().any(|node| node.state == FrameState::Cancelled && self.is_awaited(node)) {
@@ -135,7 +135,12 @@ impl Tree {
         let blockers = self.blockers(now);
         let is_paused = |blocker: &Blocker| matches!(blocker.what, Blocking::Paused { .. });
         let all_paused = !blockers.is_empty() && blockers.iter().all(is_paused);
-        if all_paused { AgentStatus::Paused } else { top }
+        let continued = || nodes.iter().find(|node| node.is_continued()).map_or(top, |node| node.state.status());
+        match top {
+            _ if all_paused => AgentStatus::Paused,
+            AgentStatus::Done | AgentStatus::Failed => continued(),
+            _ => top,
+        }
     }
 
     /// What the tree waits for, deepest first.

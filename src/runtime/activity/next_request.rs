@@ -29,9 +29,13 @@ pub(crate) fn of_frame(
     version: Option<Version>,
 ) -> Result<NextRequest, RuntimeError> {
     let attempts = store.attempts(frame.id)?;
-    let next = match frame.continues() {
-        Some(kept) => of_conversation(store, kept, &frame.cwd, launch)?,
-        None => of_new_conversation(store, &frame.cwd, launch)?,
+    let killed = attempts.last().filter(|attempt| attempt.ended.is_none());
+    let transcript = |attempt: &Attempt| locate::find(&config_dir(launch)?, &frame.cwd, attempt.session);
+    let next = match (killed.and_then(transcript), frame.continues()) {
+        // Its recovery continues what it has done.
+        (Some(transcript), _) => of_transcript(store, &transcript, frame.id, launch)?,
+        (None, Some(kept)) => of_conversation(store, kept, &frame.cwd, launch)?,
+        (None, None) => of_new_conversation(store, &frame.cwd, launch)?,
     };
     let next = NextRequest {
         version: version.map(|version| version.to_string()),
@@ -72,14 +76,26 @@ fn of_conversation(
 ) -> Result<NextRequest, RuntimeError> {
     let copy = Some(store.dir().checkpoint(kept.frame, kept.copy)).filter(|copy| copy.is_file());
     let original = || locate::find(&config_dir(launch)?, cwd, kept.session);
-    let Some(transcript) = copy.or_else(original) else { return Ok(NextRequest::default()) };
+    match copy.or_else(original) {
+        Some(transcript) => of_transcript(store, &transcript, kept.frame, launch),
+        None => Ok(NextRequest::default()),
+    }
+}
+
+/// A request that continues the conversation in a transcript of an agent.
+fn of_transcript(
+    store: &Store,
+    transcript: &Path,
+    agent: FrameId,
+    launch: &Launch,
+) -> Result<NextRequest, RuntimeError> {
     let read = || last_request(BufReader::new(File::open(transcript)?));
     let Some(Sent { request, tokens, lifetime }) = read().map_err(while_trying("read the transcript"))? else {
         return Ok(NextRequest { model: launch.model.clone(), ..NextRequest::default() });
     };
     let lifetime = match lifetime {
         Some(lifetime) => Some(lifetime),
-        None => of_login(store, &store.attempts(kept.frame)?)?,
+        None => of_login(store, &store.attempts(agent)?)?,
     };
     let (tokens, last) = (Some(tokens), Some(request));
     Ok(NextRequest { tokens, model: launch.model.clone(), last, lifetime, ..NextRequest::default() })

@@ -53,21 +53,28 @@ pub(crate) fn poll_here(store: &Store, top: FrameId) -> Result<Option<ChainStatu
 
 fn of_tree(store: &Store, tree: Tree) -> Result<Option<ChainStatus>, RuntimeError> {
     let (top, is_here) = (tree.top(), !tree.whole().is_elsewhere);
-    if is_here && tree.get(top).is_some_and(|node| node.state.is_over()) {
+    let Some(state) = tree.get(top).map(|node| node.state.clone()) else { return Ok(None) };
+    if is_here && state.is_over() {
         filing::file_ended(store, Some(top))?;
     }
-    match tree.get(top).map(|node| &node.state) {
-        None => return Ok(None),
-        Some(FrameState::Done) => return Ok(latest_reply(store, top)?.map(ChainStatus::Done)),
-        Some(state) if state.was_stopped() => return Ok(Some(stopped(store, top, state)?)),
-        Some(_) => {}
+    let is_over = state == FrameState::Done || state.was_stopped();
+    let at_end = || match state {
+        FrameState::Done => Ok(latest_reply(store, top)?.map(ChainStatus::Done)),
+        _ => stopped(store, top, &state).map(Some),
+    };
+    if is_over && tree.has_ended() {
+        return at_end();
     }
     let now = Timestamp::now();
     if !is_here {
         // The files and processes of this host are not the agents' own.
         let waits =
             || ChainStatus::Waits { new: false, blockers: tree.blockers(now), busy: Vec::new(), errors: Vec::new() };
-        return Ok((!tree.can_continue(now)).then(waits));
+        return match tree.can_continue(now) {
+            true => Ok(None),
+            false if is_over => at_end(),
+            false => Ok(Some(waits())),
+        };
     }
     let Some(mut tree) = at_rest(store, tree, now)? else { return Ok(None) };
     if !tree.to_try_again().is_empty() || !tree.to_restart().is_empty() || !tree.to_continue().is_empty() {
@@ -87,6 +94,9 @@ fn of_tree(store: &Store, tree: Tree) -> Result<Option<ChainStatus>, RuntimeErro
     // Frames whose runner died no longer count towards the limits, wherever in the chain they are.
     if is_held_up && any_is_free(store, &tree)? {
         return Ok(None);
+    }
+    if is_over {
+        return at_end();
     }
     Ok(Some(ChainStatus::Waits { new: false, blockers, busy, errors: Vec::new() }))
 }
@@ -171,7 +181,10 @@ fn runs(node: &Node) -> bool {
 /// The status of the chain after a run.
 pub(crate) fn after(store: &Store, top: FrameId, driven: Driven) -> Result<ChainStatus, RuntimeError> {
     let mut tree = store.tree(top)?;
+    let was_continued = |frame: FrameId| tree.get(frame).is_some_and(|node| node.has_outcome);
+    let has_failed_again = driven.errors.iter().any(|error| error.frame != top && was_continued(error.frame));
     match (tree.get(top).map(|node| &node.state), latest_reply(store, top)?) {
+        (Some(FrameState::Done), Some(_)) if has_failed_again || driven.interrupted && !tree.has_ended() => {}
         (Some(state), _) if state.was_stopped() => return stopped(store, top, state),
         (Some(FrameState::Done), Some(reply)) => return Ok(ChainStatus::Done(reply)),
         (Some(FrameState::Failed { .. }), _) => {

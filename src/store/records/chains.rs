@@ -196,6 +196,8 @@ pub enum Chains<'a> {
     Named(&'a ChainName),
     /// The newest with an agent in this state: running, paused, or cancelled by a person who has not continued it.
     With { status: AgentStatus, most: usize },
+    /// Those with an agent that a person has continued after it had ended: they may be at work although they look finished.
+    Continued,
     /// Chains that agents of this chain or its family have detached, and in which no agent has been started.
     NewDetached(FrameId),
     /// The chains with these roots, in their order.
@@ -282,6 +284,8 @@ pub struct Summary {
     pub frames: u64,
     /// The number of unanswered questions in its tree.
     pub open_questions: u64,
+    /// Whether a person has continued one of its agents after that had ended, and it has not ended again.
+    pub has_continued: bool,
     /// The limits of its tree.
     pub limits: Limits,
 }

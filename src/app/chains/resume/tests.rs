@@ -205,7 +205,7 @@ fn options_are_changed_only_for_a_whole_chain_that_has_not_ended() {
         format!("{} was started by an agent: options can be changed only for the whole chain", child.short())
     );
     let done = done(&store);
-    assert_eq!(repair(done), format!("{} is done: its options no longer matter", done.short()));
+    assert_eq!(repair(done), format!("{} is done: it starts no more agents", done.short()));
 }
 
 #[test]

@@ -204,7 +204,8 @@ impl Tree {
         let blockers = self.blockers(now);
         let nodes = self.parents_first();
         let is_running = nodes.iter().any(|node| matches!(node.state, FrameState::Running { .. }));
-        let top = self.get(self.top()).map_or(Some(ShownState::Done), |top| ShownState::at_end(&top.state));
+        let at_end = || self.get(self.top()).map_or(Some(ShownState::Done), |top| ShownState::at_end(&top.state));
+        let top = if self.has_ended() { at_end() } else { None };
         let interrupted = || nodes.iter().any(|node| node.state == FrameState::Cancelled && self.is_awaited(node));
         let blocked = first(&blockers);
         match (blocked.filter(|state| state.actor() == Actor::Asked), top) {

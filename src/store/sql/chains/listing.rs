@@ -19,6 +19,9 @@ const NEWEST: &str = "SELECT seq, id FROM frames INDEXED BY roots
 const WITH: &str = "SELECT root FROM frames INDEXED BY unusual_frames
      WHERE status IN ('running', 'paused', 'cancelled') AND status = ?1 GROUP BY root ORDER BY max(seq) DESC";
 
+const CONTINUED: &str = "SELECT DISTINCT root FROM frames INDEXED BY continued_frames
+     WHERE outcome IS NOT NULL AND status NOT IN ('done', 'failed') ORDER BY root";
+
 const ASKING: &str = "SELECT f.root FROM requests AS r INDEXED BY open_questions_in_order
      CROSS JOIN frames AS f ON f.id = r.frame WHERE r.kind = 'ask' AND r.status = 'open'
      GROUP BY f.root ORDER BY max(r.seq) DESC LIMIT ?1";
@@ -48,7 +51,9 @@ const NAMED: &str = "SELECT f.id FROM chains AS c CROSS JOIN frames AS f ON f.id
 const ROOT: &str = "SELECT f.id, c.name, f.title, f.cwd, f.state, f.since, f.created, c.limits,
        (SELECT count(*) FROM frames AS asker CROSS JOIN requests AS r ON r.frame = asker.id
         WHERE asker.root = f.id AND r.kind = 'ask' AND r.status = 'open') AS questions,
-       (SELECT count(*) FROM frames AS member WHERE member.root = f.id AND NOT member.is_group) AS frames
+       (SELECT count(*) FROM frames AS member WHERE member.root = f.id AND NOT member.is_group) AS frames,
+       EXISTS (SELECT 1 FROM frames AS again INDEXED BY continued_frames WHERE again.root = f.id
+         AND again.outcome IS NOT NULL AND again.status NOT IN ('done', 'failed')) AS has_continued
      FROM chains AS c CROSS JOIN frames AS f ON f.id = c.root WHERE c.root = ?1";
 
 const CHILDREN: &str = "WITH RECURSIVE below (child, id) AS (SELECT id, id FROM frames WHERE parent = ?1 UNION
@@ -57,7 +62,8 @@ const CHILDREN: &str = "WITH RECURSIVE below (child, id) AS (SELECT id, id FROM 
        (SELECT count(*) FROM below CROSS JOIN frames AS member ON member.id = below.id
         WHERE below.child = f.id AND NOT member.is_group) AS frames,
        (SELECT count(*) FROM below CROSS JOIN requests AS r ON r.frame = below.id
-        WHERE below.child = f.id AND r.kind = 'ask' AND r.status = 'open') AS questions
+        WHERE below.child = f.id AND r.kind = 'ask' AND r.status = 'open') AS questions,
+       FALSE AS has_continued
      FROM frames AS f JOIN chains AS c ON c.root = f.root WHERE f.parent = ?1 ORDER BY f.seq DESC";
 
 const NEW_DETACHED: &str =
@@ -89,6 +95,10 @@ pub(crate) fn chains(connection: &Connection, of: Chains<'_>) -> TxResult<ChainL
             let found: Vec<FrameId> = connection.read_all(WITH, [status.name()], |row| id(row, "root"))?;
             let (few, others) = found.split_at(found.len().min(most));
             Ok(ChainList { chains: summaries(connection, few.iter().copied())?, more: others.len() as u64 })
+        }
+        Chains::Continued => {
+            let found: Vec<FrameId> = connection.read_all(CONTINUED, [], |row| id(row, "root"))?;
+            Ok(ChainList { chains: summaries(connection, found)?, more: 0 })
         }
         Chains::NewDetached(root) => {
             let found: Vec<FrameId> = connection.read_all(NEW_DETACHED, [Id(root)], |row| id(row, "root"))?;
@@ -237,6 +247,7 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<Summary> {
         created: time(row, "created")?,
         frames: count(row, "frames")?,
         open_questions: count(row, "questions")?,
+        has_continued: row.get("has_continued")?,
         limits: from_json(row, "limits")?,
     })
 }

@@ -25,10 +25,11 @@ pub(crate) fn change_chain(connection: &Connection, frame: FrameId, change: Chai
     if let Some(name) = change.name {
         chains::give(connection, root, name.as_ref())?;
     }
-    let changed = change.launch.map_or(Ok(0), |repair| change_launch(connection, root, &repair))?;
+    // First: the options of an agent that is done do not change.
     if let Some(Instruction { text, sender }) = change.instruction {
         messages::instruct(connection, frame, &text, &sender)?;
     }
+    let changed = change.launch.map_or(Ok(0), |repair| change_launch(connection, root, &repair))?;
     if change.afresh {
         start_afresh(connection, frame)?;
     }

@@ -94,6 +94,8 @@ CREATE INDEX wanted_summaries ON frames (id) WHERE wants_summary;
 CREATE INDEX unrecorded_frames ON frames (status) WHERE is_unrecorded;
 -- The agents that make a chain look another way than its root says: someone runs, rests or was interrupted in it.
 CREATE INDEX unusual_frames ON frames (status, root) WHERE status IN ('running', 'paused', 'cancelled');
+-- The agents that a person has continued after they had ended, as their chains may have.
+CREATE INDEX continued_frames ON frames (root, status) WHERE outcome IS NOT NULL AND status NOT IN ('done', 'failed');
 -- What lists read of all chains: how many there are of each project and state, and the newest of them.
 CREATE INDEX roots ON frames (cwd, status, seq, id, parent) WHERE parent IS NULL;
 -- The chains whose projects are those of their repositories.
