@@ -749,11 +749,11 @@ fn every_command_explains_itself() {
               How long a command may take each time, at most 10m [default: 60s]
 
           --agent <AGENT>
-              Wait until this agent below the caller, or this chain that it started, is done or has
-              failed
+              Wait until this agent is done or has failed
 
-              It is named by its id, or by its task if no other agent below the caller has the same, for
-              example `tests.md`.
+              An agent below the caller is named by its id, or by its task if no other agent there has
+              the same, for example `tests.md`. A chain that the session has started is named by its
+              full id or its name.
 
           --any
               Wait for the first of several conditions

@@ -50,7 +50,7 @@ fn a_chain_at_rest() {
     tokens  5000 in, 0 to cache, 0 from cache, 100 out
     cost  $0.05, 5 requests, [AGE]
     total  $0.12, 12 requests, [AGE], including all agents below it
-    continuing  1001 tokens, about <$0.01, as reported before, cold: the last request was not cached
+    continuing  1001 tokens, less than $0.01, as reported before, cold: the last request was not cached
     open  cd [PROJECT] && [STAND-IN] --resume [ID1] --fork-session
     output  [STATE]/frames/[ID1]/out.ndjson
     logs  agent-cli logs [ID1:8]
@@ -165,7 +165,7 @@ fn trees_and_history_show_the_newest_and_say_that_there_are_more() {
     assert_eq!(history.stderr, "there are more: agent-cli history --limit N\n");
     for list in ["ls", "tree", "history", "questions"] {
         let none = world.run(&[list, "-n", "0"]);
-        assert!(none.exits_with(2).stderr.contains("0 is not in 1.."), "{none}");
+        assert!(none.exits_with(2).stderr.contains("it must be a whole number of at least 1"), "{none}");
     }
     for all in [&["tree", "--json"][..], &["history", "--json"]] {
         let outcome = world.run(all);

@@ -243,13 +243,13 @@ fn a_schema_that_cannot_be_used_is_refused_before_anything_is_recorded() {
     insta::assert_snapshot!(refused("file.json"), @r#"
     --- stderr
     error: file.json cannot be used as a JSON Schema: it refers to file:///etc/passwd, and nothing is fetched: put the definition under $defs
-    hint: give the path of a file with a JSON Schema
+    hint: correct it: json-schema.org/learn explains what a schema can say
     --- exit status: 2
     "#);
     insta::assert_snapshot!(refused("http.json"), @r#"
     --- stderr
     error: http.json cannot be used as a JSON Schema: it refers to http://127.0.0.1:9/a.json, and nothing is fetched: put the definition under $defs
-    hint: give the path of a file with a JSON Schema
+    hint: correct it: json-schema.org/learn explains what a schema can say
     --- exit status: 2
     "#);
     insta::assert_snapshot!(refused("deep.json"), @r#"
@@ -267,7 +267,7 @@ fn a_schema_that_cannot_be_used_is_refused_before_anything_is_recorded() {
     insta::assert_snapshot!(refused("pattern.json"), @r#"
     --- stderr
     error: pattern.json cannot be used as a JSON Schema: /pattern: "(?=(a+)+)b" is not a "regex" (it may be too large, or use what takes more than linear time, like (?=…) and \1)
-    hint: give the path of a file with a JSON Schema
+    hint: correct it: json-schema.org/learn explains what a schema can say
     --- exit status: 2
     "#);
     insta::assert_snapshot!(refused("root.md"), @r#"

@@ -26,7 +26,8 @@ pub(super) fn read(app: &App<'_>, named: &Path, below: Option<&Path>) -> Result<
         reply_check::trouble(&schema).map_err(|error| Refusal::failure(format!("failed to check {shown}: {error}")))?;
     match trouble {
         Some(why) => {
-            Err(Refusal::new(format!("{shown} cannot be used as a JSON Schema: {why}")).hint(GIVE_A_FILE).into())
+            let refusal = Refusal::new(format!("{shown} cannot be used as a JSON Schema: {why}"));
+            Err(refusal.hint("correct it: json-schema.org/learn explains what a schema can say").into())
         }
         None => Ok(schema),
     }
@@ -42,5 +43,5 @@ fn parse(content: &[u8], shown: &str) -> Result<ReplySchema, Refusal> {
     };
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     ReplySchema::from_text(text)
-        .map_err(|error| Refusal::new(format!("{shown} is not JSON: {}", one_line(&error))).hint(GIVE_A_FILE))
+        .map_err(|error| Refusal::new(format!("{shown} {}", one_line(&error))).hint(GIVE_A_FILE))
 }

@@ -3,6 +3,7 @@
 use clap::Args;
 use jiff::SignedDuration;
 
+use crate::cli::arguments::at_least_one;
 use crate::core::chain::limits::{self, NewLimits};
 use crate::core::text::time::duration;
 
@@ -11,19 +12,19 @@ use crate::core::text::time::duration;
 #[command(next_help_heading = "Limits of the whole chain")]
 pub(crate) struct LimitOptions {
     /// How deep agents may be nested [default: 64]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     max_depth: Option<u32>,
 
     /// How many agents the chain may have [default: 256]
     ///
     /// The default is --max-depth if that is larger.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     max_agents: Option<u32>,
 
     /// How many agents may run at once [default: 4]
     ///
     /// It does not matter which commands run them.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     max_parallel: Option<u32>,
 
     /// Stop starting agents once this much has been spent [default: no limit]

@@ -12,9 +12,17 @@ pub(crate) mod since;
 pub(crate) mod tasks;
 pub(crate) mod trailing_args;
 
-use clap::builder::RangedU64ValueParser;
+use std::num::{IntErrorKind, ParseIntError};
+use std::str::FromStr;
 
-/// Parses the limit of a list, which must be at least 1.
-pub(crate) fn at_least_one() -> RangedU64ValueParser<usize> {
-    RangedU64ValueParser::new().range(1..)
+/// Parses a number of at least 1.
+pub(crate) fn at_least_one<N>(text: &str) -> Result<N, &'static str>
+where
+    N: FromStr<Err = ParseIntError> + PartialOrd + From<u8>,
+{
+    match text.parse() {
+        Ok(number) if number >= N::from(1) => Ok(number),
+        Err(error) if *error.kind() == IntErrorKind::PosOverflow => Err("it is too large"),
+        Ok(_) | Err(_) => Err("it must be a whole number of at least 1"),
+    }
 }

@@ -49,7 +49,7 @@ pub(crate) struct QuestionsCommand {
     all_projects: bool,
 
     /// List at most this many [default: 100, with --json all]
-    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one(), conflicts_with = "id")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one::<usize>, conflicts_with = "id")]
     limit: Option<usize>,
 
     /// Print a JSON array

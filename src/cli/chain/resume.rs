@@ -12,6 +12,7 @@ use crate::app::chains::unattended;
 use crate::app::config::setting::WARN_ABOVE_USD;
 use crate::app::error::AppError;
 use crate::app::{App, lookup};
+use crate::cli::arguments::at_least_one;
 use crate::cli::arguments::id_completion;
 use crate::cli::arguments::limit_options::LimitOptions;
 use crate::cli::arguments::linger_option::LingerOption;
@@ -66,7 +67,7 @@ pub(crate) struct Resume {
     /// With --all: how many agents may run at once [default: 4]
     ///
     /// Counts the agents of all chains, whichever commands run them.
-    #[arg(long, value_name = "N", requires = "all", conflicts_with = "id", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", requires = "all", conflicts_with = "id", value_parser = at_least_one::<u32>)]
     max_parallel_total: Option<u32>,
 
     // `agent-cli mcp` continues chains with this option.

@@ -70,9 +70,10 @@ pub(crate) struct WaitCommand {
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "command")]
     timeout_per_run: Option<SignedDuration>,
 
-    /// Wait until this agent below the caller, or this chain that it started, is done or has failed
+    /// Wait until this agent is done or has failed
     ///
-    /// It is named by its id, or by its task if no other agent below the caller has the same, for example `tests.md`.
+    /// An agent below the caller is named by its id, or by its task if no other agent there has the same, for example `tests.md`. A
+    /// chain that the session has started is named by its full id or its name.
     #[arg(long, value_name = "AGENT", group = "what", add = id_completion::agents())]
     agent: Vec<String>,
 

@@ -7,6 +7,7 @@ use clap::Args;
 
 use crate::app::asker::PersonsTask;
 use crate::app::chains::unattended::{self, EndedChain, UnattendedEvent};
+use crate::cli::arguments::at_least_one;
 use crate::cli::arguments::linger_option::LingerOption;
 use crate::cli::chain::drive;
 use crate::cli::chain::unattended::resume_all::ResumeAll;
@@ -40,7 +41,7 @@ pub(crate) struct Watch {
     claude: Option<PathBuf>,
 
     /// How many agents may run at once over all chains, whichever commands run them [default: 4]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     max_parallel_total: Option<u32>,
 
     #[command(flatten)]

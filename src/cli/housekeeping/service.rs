@@ -12,6 +12,7 @@ use crate::app::housekeeping::service::{self, Input, Outcome};
 use crate::claude::doctor::surroundings;
 use crate::claude::environment::variables::Variables;
 use crate::claude::invocation::STATE_DIR;
+use crate::cli::arguments::at_least_one;
 use crate::cli::context::{CONFIG, Context, config_of_this_shell};
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -43,7 +44,7 @@ enum Action {
     /// Write the files of the service and start it, and print what was written
     Install {
         /// How many agents may run at once over all chains [default: 4]
-        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
         max_parallel_total: Option<u32>,
 
         /// Keep `agent-cli work` running instead; requires a server that hosts share

@@ -67,7 +67,7 @@ fn cost(request: &NextRequestView) -> String {
         PriceSource::Reported => "as reported before".to_owned(),
         PriceSource::Listed => format!("as listed on {LISTED_ON}"),
     };
-    format!("about {}, {price}", usd(cost))
+    format!("{}, {price}", about(cost))
 }
 
 fn cache(request: &NextRequestView, now: Timestamp) -> String {
@@ -82,11 +82,16 @@ pub(crate) fn words(request: &NextRequestView, now: Timestamp) -> String {
     format!("{}, {}", sends(request), cache(request, now))
 }
 
+fn about(cost: f64) -> String {
+    let cost = usd(cost);
+    cost.strip_prefix('<').map_or_else(|| format!("about {cost}"), |cost| format!("less than {cost}"))
+}
+
 fn total(estimate: &EstimateView) -> String {
     let EstimateView { cost_usd, unpriced, .. } = estimate;
     match (cost_usd, unpriced) {
         (None, _) => "price unknown".to_owned(),
-        (Some(cost), 0) => format!("about {}", usd(*cost)),
+        (Some(cost), 0) => about(*cost),
         (Some(cost), unknown) => format!("at least {}: {unknown} at a price unknown", usd(*cost)),
     }
 }

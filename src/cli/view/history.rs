@@ -47,7 +47,7 @@ pub(crate) struct History {
     since: Option<Since>,
 
     /// Show at most this many, the newest [default: 100, with --json all]
-    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one(), conflicts_with = "id")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one::<usize>, conflicts_with = "id")]
     limit: Option<usize>,
 
     /// Print a JSON array

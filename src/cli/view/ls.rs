@@ -84,7 +84,7 @@ pub(crate) struct Ls {
     since: Option<Since>,
 
     /// List at most this many [default: 100, with --json all]
-    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one())]
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one::<usize>)]
     limit: Option<usize>,
 
     /// Print a JSON array

@@ -39,7 +39,7 @@ pub(crate) struct NotificationsCommand {
     test: Option<Occasion>,
 
     /// List the newest, at most this many [default: 20, with --json all]
-    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one(), conflicts_with = "test")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one::<usize>, conflicts_with = "test")]
     limit: Option<usize>,
 
     /// Print a JSON array; with --test an object

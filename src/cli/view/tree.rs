@@ -38,7 +38,7 @@ pub(crate) struct TreeCommand {
     all_projects: bool,
 
     /// Show at most this many chains, the newest [default: 100, with --json all]
-    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one(), conflicts_with = "id")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one::<usize>, conflicts_with = "id")]
     limit: Option<usize>,
 
     /// Show what each agent cost, and the total

@@ -52,13 +52,14 @@ const LONGEST_REASON: usize = 300;
 const LARGEST_PATTERN: usize = 1 << 20;
 
 impl ReplySchema {
-    /// The schema in a text, which need not be valid.
+    /// The schema in a text, which need not be valid. The error follows the name of the text.
     pub(crate) fn from_text(text: &str) -> Result<Self, String> {
-        let schema: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        if is_deeper(&schema, DEEPEST_SCHEMA) {
-            return Err(format!("it has more than {DEEPEST_SCHEMA} levels"));
-        }
-        Ok(Self(schema))
+        let too_deep = || format!("is nested more than {DEEPEST_SCHEMA} levels deep");
+        let schema: Value = serde_json::from_str(text).map_err(|error| match is_too_deep(&error) {
+            true => too_deep(),
+            false => format!("is not JSON: {error}"),
+        })?;
+        if is_deeper(&schema, DEEPEST_SCHEMA) { Err(too_deep()) } else { Ok(Self(schema)) }
     }
 
     /// On one line.
@@ -93,6 +94,11 @@ impl Check {
     }
 }
 
+/// Whether a reader of JSON has given up at a valid text. Its kind of error does not say so.
+fn is_too_deep(error: &serde_json::Error) -> bool {
+    error.to_string().starts_with("recursion limit exceeded")
+}
+
 fn is_deeper(value: &Value, levels: usize) -> bool {
     let Some(left) = levels.checked_sub(1) else { return true };
     match value {
@@ -106,6 +112,16 @@ fn unusable(error: &ValidationError<'_>) -> String {
     match error.kind() {
         ValidationErrorKind::Referencing(ReferencingError::Unretrievable { uri, .. }) => {
             reason(&format!("it refers to {uri}, and nothing is fetched: put the definition under $defs"))
+        }
+        ValidationErrorKind::Referencing(ReferencingError::PointerToNowhere { pointer }) => {
+            reason(&format!("it refers to {pointer}, which it does not contain"))
+        }
+        ValidationErrorKind::AnyOf { .. } if error.instance_path().as_str().ends_with("/type") => {
+            const TYPES: &str = "array, boolean, integer, null, number, object or string";
+            reason(&format!("{}: it must be {TYPES}, or a list of these", error.instance_path()))
+        }
+        ValidationErrorKind::Referencing(ReferencingError::UnknownSpecification { specification }) => {
+            reason(&format!("its $schema is no known version of JSON Schema: {specification}"))
         }
         ValidationErrorKind::Format { format } if format == "regex" => {
             let why = "(it may be too large, or use what takes more than linear time, like (?=…) and \\1)";
@@ -123,6 +139,7 @@ fn shape(validator: &Validator, reply: &str) -> ReplyShape {
     let json = json_of(reply);
     let value: Value = match serde_json::from_str(json) {
         Ok(value) => value,
+        Err(error) if is_too_deep(&error) => return misfit("it is nested more than 127 levels deep"),
         Err(error) if json == reply.trim() => {
             return misfit(&reason(&format!("it is not JSON, and has no ```json block: {error}")));
         }
@@ -149,15 +166,16 @@ fn blocks(text: &str) -> impl Iterator<Item = &str> {
         let start = at;
         at += line.len();
         let trimmed = line.trim();
-        let marks = trimmed.len() - trimmed.trim_start_matches('`').len();
+        let mark = if trimmed.starts_with('~') { '~' } else { '`' };
+        let marks = trimmed.len() - trimmed.trim_start_matches(mark).len();
         let (fence, info) = trimmed.split_at(marks);
         match open {
-            None if marks >= 3 && !info.contains('`') => {
+            None if marks >= 3 && !(mark == '`' && info.contains('`')) => {
                 let info = info.trim();
                 open = Some((fence, info.is_empty() || info.eq_ignore_ascii_case("json"), at));
                 None
             }
-            Some((opening, is_json, begins)) if fence.len() >= opening.len() && info.trim().is_empty() => {
+            Some((opening, is_json, begins)) if fence.starts_with(opening) && info.trim().is_empty() => {
                 open = None;
                 is_json.then(|| &text[begins..start])
             }
@@ -169,7 +187,11 @@ fn blocks(text: &str) -> impl Iterator<Item = &str> {
 /// What is wrong, and where. The value itself may be long.
 fn located(error: &ValidationError<'_>) -> String {
     let said = error.to_string();
-    let said = if said.len() > LONGEST_REASON / 2 { error.masked().to_string() } else { said };
+    let said = match error.kind() {
+        ValidationErrorKind::FalseSchema => "the schema allows nothing here".to_owned(),
+        _ if said.len() > LONGEST_REASON / 2 => error.masked().to_string(),
+        _ => said,
+    };
     match error.instance_path().as_str() {
         "" => reason(&said),
         path => reason(&format!("{path}: {said}")),
@@ -215,13 +237,18 @@ mod tests {
             format!("Here it is:\n\n```JSON\n{reply}\n```\nThat is all."),
             format!("```\n{reply}\n```"),
             format!("````json\n{reply}\n````"),
+            format!("~~~json\n{reply}\n~~~"),
+            format!("~~~~ json\n{reply}\n~~~~~\n```sh\n~~~~\n```"),
             format!("First:\n```json\n{{\"b\": 2}}\n```\nNo, rather:\n```json\n{reply}\n```\n"),
             format!("```json\n{reply}\n```\nTo try it:\n```sh\ncat\n```\n"),
             format!("> ```json\n  ```json\n{reply}\n  ```"),
         ] {
             assert_eq!(shape_of(&text), fits(reply), "{text}");
         }
-        for text in ["", "so: {\"a\": 1}", "```json\n{\"a\": 1}", "```sh\n{\"a\": 1}\n```", "{\"a\": 1} {\"a\": 1}"] {
+        for text in [
+            "", "so: {\"a\": 1}", "```json\n{\"a\": 1}", "```sh\n{\"a\": 1}\n```", "~~~json\n{\"a\": 1}\n```",
+            "{\"a\": 1} {\"a\": 1}",
+        ] {
             assert!(matches!(shape_of(text), ReplyShape::Misfit(_)), "{text}");
         }
         assert_eq!(shape_of("{\"a\": 1, \"t\": \"```\\n```json\"}"), fits("{\"a\": 1, \"t\": \"```\\n```json\"}"));
@@ -241,22 +268,26 @@ mod tests {
         insta::assert_snapshot!(misfit(&"x".repeat(LARGEST_REPLY + 1)), @"it is larger than 1 MiB");
         let long = format!("{{\"a\": \"{}\"}}", "x".repeat(1000));
         insta::assert_snapshot!(misfit(&long), @r#"/a: value is not of type "integer""#);
-        assert!(misfit(&"[".repeat(100_000)).contains("recursion limit"), "it is too deep");
+        assert_eq!(misfit(&"[".repeat(100_000)), "it is nested more than 127 levels deep");
+        let nothing = Check::new(&ReplySchema(json!({"properties": {"a": false}})), Some(r#"{"a": 1}"#)).compute();
+        assert_eq!(nothing, Ok(ReplyShape::Misfit(vec!["/a: the schema allows nothing here".to_owned()])));
     }
 
     #[test]
     fn a_schema_that_cannot_be_used_says_why() {
         let why = |schema: Value| computed(&schema, None).unwrap_err();
         insta::assert_snapshot!(why(json!(3)), @r#"3 is not of types "boolean", "object""#);
-        insta::assert_snapshot!(why(json!({"type": "text"})), @r#"/type: "text" is not valid under any of the schemas listed in the 'anyOf' keyword"#);
-        insta::assert_snapshot!(why(json!({"$ref": "#/$defs/gone"})), @"Pointer '/$defs/gone' does not exist");
+        insta::assert_snapshot!(why(json!({"type": "text"})), @"/type: it must be array, boolean, integer, null, number, object or string, or a list of these");
+        insta::assert_snapshot!(why(json!({"$ref": "#/$defs/gone"})), @"it refers to /$defs/gone, which it does not contain");
         insta::assert_snapshot!(why(json!({"pattern": "(?=a)b"})), @r#"/pattern: "(?=a)b" is not a "regex" (it may be too large, or use what takes more than linear time, like (?=…) and \1)"#);
         assert!(why(json!({"pattern": "((a{1000}){1000}){1000}"})).contains("it may be too large"));
         let deep = |levels: usize| {
             ReplySchema::from_text(&format!("{}true{}", "{\"not\":".repeat(levels), "}".repeat(levels)))
         };
         assert!(deep(63).is_ok());
-        assert_eq!(deep(64).unwrap_err(), "it has more than 64 levels");
+        assert_eq!([deep(64), deep(200)].map(Result::unwrap_err), ["is nested more than 64 levels deep"; 2]);
+        let schema = json!({"$schema": "https://example.org/mine"});
+        insta::assert_snapshot!(why(schema), @"its $schema is no known version of JSON Schema: https://example.org/mine");
         for remote in ["file:///etc/passwd", "http://127.0.0.1/a.json", "other.json", "/etc/passwd"] {
             let why = why(json!({"properties": {"a": {"$ref": remote}}}));
             assert!(why.contains("nothing is fetched"), "{remote}: {why}");

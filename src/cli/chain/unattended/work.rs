@@ -8,6 +8,7 @@ use clap::Args;
 use crate::app::asker::PersonsTask;
 use crate::app::chains::unattended::{self, EndedChain, UnattendedEvent};
 use crate::app::housekeeping::hosts;
+use crate::cli::arguments::at_least_one;
 use crate::cli::arguments::linger_option::LingerOption;
 use crate::cli::chain::drive;
 use crate::cli::chain::unattended::resume_all::ResumeAll;
@@ -38,7 +39,7 @@ pub(crate) struct Work {
     labels: Option<Labels>,
 
     /// How many agents may run at once on this host, whichever commands run them [default: the setting max-parallel-total, or 4]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     max_parallel: Option<u32>,
 
     /// The claude program for this run [default: $AGENT_CLI_CLAUDE, or the chain's own]
