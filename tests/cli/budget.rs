@@ -58,7 +58,9 @@ fn it_counts_the_whole_tree_from_wherever_it_is_driven() {
     let world = World::new();
     world.file("root.md", "spawn asks.md\nreply {result}\n");
     world.file("asks.md", "ask When?\nreply {result}\n");
-    let id = world.run(&["spawn", "root.md", "--max-budget-usd", "0.05"]).started();
+    let id = world.run(&["spawn", "root.md", "--max-budget-usd", "0.05", "--max-agents", "9"]).started();
+    let shown = world.run(&["show", &id]).stdout;
+    assert!(shown.contains("  of the chain: at most $0.05, 9 agents\n"), "{shown}");
     world.answer("now");
     let child = world.run(&["tree", &id, "--json"]).json()[1]["id"].as_str().expect("an id").to_owned();
     world.run(&["resume", &child]).prints("SGN_PEND_ONGOING");

@@ -13,7 +13,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{age, cut, one_line, past, table};
 use crate::cli::output::{self, TonedLine, print_json, print_line, print_quoted, print_toned};
-use crate::cli::report::costs;
+use crate::cli::report::costs::{self, usd};
 use crate::cli::report::denied_calls;
 use crate::cli::report::estimate;
 use crate::cli::report::history;
@@ -24,6 +24,7 @@ use crate::cli::view::ls::tone;
 use crate::core::agent::child_worktree::Worktree;
 use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::chain::frame::Task;
+use crate::core::chain::limits::Limits;
 use crate::core::chain::waiting_on::shown_state::ShownState;
 use crate::core::text::wrap::{columns, wrapped};
 use crate::local_zone::local_zone;
@@ -140,6 +141,7 @@ fn words(shown: &AgentDetailView, now: Timestamp) -> String {
     rows.extend(message_rows(&shown.messages));
     rows.extend(shown.children.iter().map(|child| copied("child", child.to_string())));
     rows.extend(launch_rows(&shown.launch));
+    rows.extend(limits_row(&shown.limits));
     rows.extend(cost_rows(shown));
     rows.extend(shown.next_request.iter().map(|next| row("continuing", estimate::words(next, now))));
     rows.extend(output_rows(shown));
@@ -223,6 +225,22 @@ fn message_rows(messages: &[MessageView]) -> Vec<Row> {
         std::iter::once(row("message", one_line(&message.text) + pending)).chain(reply).collect::<Vec<_>>()
     };
     messages.iter().flat_map(of_one).collect()
+}
+
+/// The limits of the chain that differ from the usual ones.
+fn limits_row(limits: &Limits) -> Option<Row> {
+    let usual = Limits::default();
+    let differs = |of: fn(&Limits) -> u32, words: &str| {
+        Some(of(limits)).filter(|most| *most != of(&usual)).map(|most| format!("{most} {words}"))
+    };
+    let limits = [
+        limits.max_budget_usd.map(usd),
+        differs(|limits| limits.max_agents, "agents"),
+        differs(|limits| limits.max_parallel, "at a time"),
+        differs(|limits| limits.max_depth, "levels deep"),
+    ];
+    let limits: Vec<String> = limits.into_iter().flatten().collect();
+    (!limits.is_empty()).then(|| row("limits", format!("of the chain: at most {}", limits.join(", "))))
 }
 
 fn launch_rows(launch: &Launch) -> Vec<Row> {
