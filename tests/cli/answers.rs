@@ -415,6 +415,42 @@ fn a_command_that_is_waited_for_requests_nothing() {
 }
 
 #[test]
+fn what_only_a_person_continues_is_said_with_the_command() {
+    let world = World::with_hooks();
+    world.file("asks.md", "ask When?\nreply {result}\n");
+    world.file("both.md", "spawn asks.md other.md\nreply {results}\n");
+    world.file("other.md", "ask Where?\nreply {result}\n");
+    let watch = world.command(["watch"]).start();
+    let paused = world.spawn_paused("asks.md");
+    world.run(&["pause", &paused]).succeeds();
+    insta::assert_snapshot!(world.run(&["answer", &world.questions()[0].1, "now"]), @"
+    agent-cli resume [ID1]
+    --- stderr
+    answer recorded; the chain is paused, and continues with:
+    --- exit status: 0
+    ");
+    let broke = world.run(&["spawn", "asks.md", "--max-budget-usd", "0.001"]).started();
+    let answered = world.run(&["answer", &broke, "now", "--json"]).json();
+    assert_eq!(answered["next"], format!("agent-cli resume {broke} --max-budget-usd USD"));
+    assert_eq!((&answered["continued_by"], &answered["can_continue"]), (&Value::Null, &false.into()));
+    watch.signal(rustix::process::Signal::TERM);
+    watch.ends().succeeds();
+    world.run(&["spawn", "both.md"]).started();
+    let member = world
+        .log()
+        .starts
+        .iter()
+        .rev()
+        .find(|start| start.prompt.contains("asks.md"))
+        .expect("it was started")
+        .session()
+        .to_owned();
+    world.run(&["pause", &member]).succeeds();
+    let answered = world.run(&["answer", &member, "now", "--json"]).json();
+    assert_eq!(answered["next"], format!("agent-cli resume {member}"));
+}
+
+#[test]
 fn nobody_is_told_to_resume_what_a_watch_continues() {
     let world = World::new();
     world.file("two.md", "ask one? &\nask two? &\nreply {results}\n");

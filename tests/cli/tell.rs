@@ -151,7 +151,9 @@ fn what_a_person_continues_in_a_finished_chain_is_part_of_it_again() {
         assert_eq!((&listed[0]["id"], &listed[0]["state"]), (&root.as_str().into(), &"asks".into()), "{listed:#}");
         assert_eq!(world.run(&["tree", "--json"]).json()[0]["id"], *root);
         assert!(!world.run(&["ls"]).stderr.contains("done"), "it is listed, and not left out");
-        world.run(&["resume", &root]).prints("first");
+        let waits = world.run(&["resume", &root]);
+        waits.prints("SGN_PEND_ONGOING");
+        assert!(waits.stderr.contains("waits for an answer to"), "{waits}");
         let question = world.questions()[0].1.clone();
         let answered = match drives[0] {
             "answer" => world.run(&["answer", &question, "now", "--resume"]),
@@ -161,13 +163,53 @@ fn what_a_person_continues_in_a_finished_chain_is_part_of_it_again() {
             answered.prints(&format!("agent-cli resume {root}"));
             assert_eq!(world.run(&["ls", "--json"]).json()[0]["state"], "can_continue");
             let id = if drives.len() > 1 { "--all" } else { &root };
-            world.run(&["resume", id]).succeeds();
+            let resumed = world.run(&["resume", id]);
+            let said = format!("{} has replied to a person: agent-cli resume {0} prints it", &child[..8]);
+            assert!(resumed.succeeds().stderr.contains(&said), "{resumed}");
         }
         assert_eq!((world.starts(), world.run(&["ls", "--json"]).json()), (5, serde_json::json!([])));
         world.run(&["resume", &child]).prints("now");
         world.run(&["resume", &root]).prints("first");
         world.run(&["fsck"]).succeeds();
     }
+}
+
+#[test]
+fn what_goes_wrong_with_it_is_not_hidden_by_the_reply_of_its_chain() {
+    let world = World::with_hooks();
+    world.file("parent.md", "spawn child.md\nreply {results}\n");
+    world.file("child.md", "reply first\nask When?\nask Where?\nfail broken\n");
+    world.run(&["spawn", "parent.md"]).prints("first");
+    let [root, child] = [0, 1].map(|start| world.session(start));
+    world.run(&["resume", &child, "--prompt", "Ask."]).started();
+    world.answer("now");
+    let asks = world.run(&["resume", "--all", "--exit-code", "--json"]);
+    asks.exits_with(75);
+    assert_eq!((&asks.json()["status"], &asks.json()["waiting_on"][0]["for"]), (&"started".into(), &"question".into()));
+    world.run(&["pause", &child]).succeeds();
+    assert!(world.run(&["resume", &root]).stderr.contains("paused by a person"));
+    world.run(&["resume", &child]).succeeds();
+    world.answer("here");
+    let failed = world.run(&["resume", "--all"]);
+    failed.exits_with(1);
+    assert!(failed.stderr.contains("broken"), "{failed}");
+    world.run(&["resume", &root]).prints("first");
+}
+
+#[test]
+fn a_failed_chain_is_reported_as_failed_after_somebody_in_it_has_worked() {
+    let world = World::with_hooks();
+    world.file("parent.md", "spawn child.md\nfail broken\n");
+    world.file("child.md", "reply first\nask When?\nreply {result}\n");
+    world.run(&["spawn", "parent.md"]).exits_with(1);
+    let child = world.session(1);
+    world.run(&["resume", &child, "--prompt", "Ask."]).started();
+    world.answer("now");
+    let starts = world.starts();
+    let failed = world.run(&["resume", "--all"]);
+    failed.exits_with(1);
+    assert!(failed.stderr.contains("broken"), "{failed}");
+    assert_eq!(world.starts(), starts + 1, "a person decides whether it is retried");
 }
 
 #[test]

@@ -55,6 +55,27 @@ fn a_chain_that_another_command_starts_is_continued_too() {
 }
 
 #[test]
+fn a_command_that_hangs_delays_no_other_chain() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("poll.sh", "test -e quick && exit 1\ntouch polling\nread line < gate\n");
+    world.file("quick", "");
+    world.file("polls.md", "wait --command 'sh poll.sh'\nreply met\n");
+    world.file("asks.md", "ask When?\nreply {result}\n");
+    let [polls, asks] = ["polls.md", "asks.md"].map(|file| world.spawn_paused(file));
+    fs::remove_file(world.project().join("quick")).expect("it is there");
+    let watch = world.command(["watch", "--max-parallel-total", "1"]).start();
+    wait_until("the command runs", || world.project().join("polling").exists());
+    world.answer("now");
+    wait_until("the other chain is done", || is_done(&world, &asks));
+    assert!(!is_done(&world, &polls));
+    gate.open_for_one();
+    wait_until("the command has ended", || is_done(&world, &polls));
+    watch.signal(Signal::TERM);
+    watch.ends().succeeds();
+}
+
+#[test]
 fn it_stops_the_agents_that_it_runs() {
     let world = World::new();
     let gate = world.gate("gate");

@@ -21,7 +21,7 @@ pub(crate) struct Scenario {
 }
 
 /// All of them.
-pub(crate) const SCENARIOS: [Scenario; 23] = [
+pub(crate) const SCENARIOS: [Scenario; 24] = [
     Scenario { name: "signals", world: with_signals, play: answer_and_carry_on, replies: &["root: when: Jan 1st"] },
     Scenario {
         name: "suspended",
@@ -50,6 +50,7 @@ pub(crate) const SCENARIOS: [Scenario; 23] = [
     Scenario { name: "worktrees", world: with_worktrees, play: answer_and_carry_on, replies: &["both are done"] },
     Scenario { name: "trouble", world: with_trouble, play: lose_transcripts_and_carry_on, replies: &["done"] },
     Scenario { name: "stopped", world: with_gate, play: stop_and_carry_on, replies: &["done"] },
+    Scenario { name: "over_budget", world: with_a_budget, play: raise_and_carry_on, replies: &["done"] },
     Scenario { name: "orphaned", world: with_gate, play: kill_and_carry_on, replies: &["done"] },
     Scenario {
         name: "adopted",
@@ -264,6 +265,26 @@ fn stop_and_carry_on(person: &mut Person) -> String {
     signal_and_carry_on(person, Signal::INT)
 }
 
+/// An agent that has spent the budget while its tool runs.
+fn with_a_budget() -> World {
+    let world = World::with_hooks();
+    let price = "[prices.claude-opus-4-8]\ninput = 10\noutput = 50\n";
+    write_config(&world, &format!("[limits]\nmax-budget-usd = 0.015\n{price}"));
+    world.file("root.md", "run true\nhold gate\nrun true\nreply done\n");
+    world
+}
+
+/// The person raises the budget when the agent has been stopped.
+fn raise_and_carry_on(person: &mut Person) -> String {
+    let gate = Gate::new(person.world.project().join("gate"));
+    person.spawns_and(|world, running| {
+        let stop = |agent: &str| world.state().join("frames").join(agent).join("stop");
+        let is_told = || world.log().starts.iter().any(|start| stop(start.session()).exists());
+        wait_until("the agent is told to stop", || is_told() || !running.is_alive());
+    });
+    carry_on_beyond(person, &gate, &["--max-budget-usd", "1"])
+}
+
 /// The agent finishes its turn without a runner.
 fn kill_and_carry_on(person: &mut Person) -> String {
     signal_and_carry_on(person, Signal::KILL)
@@ -278,6 +299,11 @@ fn signal_and_carry_on(person: &mut Person, signal: Signal) -> String {
             running.signal(signal);
         }
     });
+    carry_on_beyond(person, &gate, &["--max-depth", "9"])
+}
+
+/// Opens the gate and continues with this limit.
+fn carry_on_beyond(person: &mut Person, gate: &Gate, limit: &[&str]) -> String {
     // The stopped call may still be waiting, and is made again.
     for _ in 0..4 {
         gate.open_for_one();
@@ -285,7 +311,7 @@ fn signal_and_carry_on(person: &mut Person, signal: Signal) -> String {
     let replied = until_replied(person, |person| {
         person.agents_have_ended();
         match person.root() {
-            Some(root) => person.runs(&["resume", &root, "--max-depth", "9"]).stdout,
+            Some(root) => person.runs(&[&["resume", &root], limit].concat()).stdout,
             None => person.carries_on().stdout,
         }
     });

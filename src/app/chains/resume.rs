@@ -21,7 +21,7 @@ use crate::runtime::run::frame_error::first_agent;
 use crate::runtime::run::status::{self, ChainStatus};
 use crate::runtime::steering::try_again;
 use crate::runtime::{RunSettings, RuntimeError};
-use crate::store::{ChainChange, ChainOf, Instruction, ResultUse, Scope, Store, StoreError, Target};
+use crate::store::{ChainChange, ChainOf, Driving, Instruction, ResultUse, Scope, Store, StoreError, Target};
 
 pub(crate) struct Input {
     pub(crate) id: String,
@@ -70,6 +70,8 @@ pub(crate) struct Resumed {
     /// How many agents have new launch options from now on.
     pub(crate) repaired: usize,
     pub(crate) next: NextRun,
+    /// Until it runs the chain, others leave what it has changed to this process.
+    pub(crate) driving: Option<Driving>,
 }
 
 /// A chain and the name that it had.
@@ -136,6 +138,8 @@ pub(crate) fn resume(
         input.repairs().then(|| repair(store, top, &input.repair, input.prompt.is_some(), surroundings)).transpose()?;
     let instruction = input.prompt.map(|prompt| instruction(app, top, prompt)).transpose()?;
     questions_dir.as_deref().map_or(Ok(()), chain_defaults::make_questions_dir)?;
+    let is_run_here = instruction.is_some() && root == top || input.afresh;
+    let driving = is_run_here.then(|| Driving::mark(store.dir(), root)).transpose()?;
     // All refusals have happened before this transaction, or happen in it.
     let change = ChainChange { limits: input.limits, launch, instruction, afresh: input.afresh, name: None };
     let repaired = if change == ChainChange::default() { 0 } else { store.change_chain(top, change)? };
@@ -147,7 +151,7 @@ pub(crate) fn resume(
         (NextRun::Run(_), Some(why)) => return Err(why.into()),
         (next, _) => next,
     };
-    Ok(Outcome::Chain(Resumed { top, named: name.map(|name| Named { root, name }), repaired, next }))
+    Ok(Outcome::Chain(Resumed { top, named: name.map(|name| Named { root, name }), repaired, next, driving }))
 }
 
 /// Estimates what [`resume()`] would send and cost. Refuses what that would refuse.

@@ -11,6 +11,8 @@ use crate::app::view::outcome::Continuer;
 use crate::core::attempt::decision::Note;
 use crate::core::chain::check_schedule::RefusedAnswer;
 use crate::core::chain::frame_state::AgentStatus;
+use crate::core::chain::tree::Tree;
+use crate::core::chain::waiting_on::Blocking;
 use crate::core::chain::waiting_on::shown_state::ShownState;
 use crate::core::id::FrameId;
 use crate::runtime::housekeeping::service::Service;
@@ -57,7 +59,7 @@ pub(crate) struct Interrupted {
 }
 
 /// The effect of an answer on its chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AfterAnswer {
     Removed,
     /// Another process is running the chain, and continues it.
@@ -67,6 +69,13 @@ pub(crate) enum AfterAnswer {
     CanContinue,
     /// The chain waits for something else. Afterwards it continues without a person if there is a continuer.
     Waits(Option<Continuer>),
+    /// Only a person continues it.
+    LeftToPeople {
+        /// What has happened to the chain.
+        why: &'static str,
+        /// The command that continues it.
+        next: String,
+    },
 }
 
 /// Adapts `settings` to running many chains at once.
@@ -152,11 +161,11 @@ pub(crate) fn interrupted(store: &Store) -> Result<Option<Interrupted>, RuntimeE
 
 impl AfterAnswer {
     /// The program that continues the chain without a person.
-    pub(crate) fn continuer(self) -> Option<Continuer> {
+    pub(crate) fn continuer(&self) -> Option<Continuer> {
         match self {
-            Self::Continues(by) => Some(by),
-            Self::Waits(by) => by,
-            Self::Removed | Self::RunsElsewhere | Self::CanContinue => None,
+            Self::Continues(by) => Some(*by),
+            Self::Waits(by) => *by,
+            Self::Removed | Self::RunsElsewhere | Self::CanContinue | Self::LeftToPeople { .. } => None,
         }
     }
 }
@@ -190,11 +199,23 @@ pub(crate) fn after_answer(store: &Store, root: FrameId) -> Result<AfterAnswer, 
         _ if Driving::is_marked(store.dir(), root)? => AfterAnswer::RunsElsewhere,
         Some(by) if can_continue => AfterAnswer::Continues(by),
         None if can_continue => AfterAnswer::CanContinue,
-        _ => {
-            let is_left_to_people = store.tree(root)?.shown_state(false, Timestamp::now()) == ShownState::Interrupted;
-            AfterAnswer::Waits(continuer.filter(|_| !is_left_to_people))
-        }
+        _ => left_to_people(&store.tree(root)?, Timestamp::now()).unwrap_or(AfterAnswer::Waits(continuer)),
     })
+}
+
+/// Why only a person continues a chain that is at rest, if that is so.
+fn left_to_people(tree: &Tree, now: Timestamp) -> Option<AfterAnswer> {
+    let resume = |id: FrameId| format!("agent-cli resume {id}");
+    let held = tree.blockers(now).into_iter().find_map(|blocker| match blocker.what {
+        Blocking::Paused { id, .. } => Some(("is paused", resume(id))),
+        Blocking::Budget { .. } => Some(("has spent its budget", resume(tree.top()) + " --max-budget-usd USD")),
+        _ => None,
+    });
+    let interrupted = || {
+        let is_interrupted = tree.shown_state(false, now) == ShownState::Interrupted;
+        is_interrupted.then(|| ("was interrupted", resume(tree.top())))
+    };
+    held.or_else(interrupted).map(|(why, next)| AfterAnswer::LeftToPeople { why, next })
 }
 
 #[cfg(test)]

@@ -26,6 +26,8 @@ pub(crate) struct AnsweredView {
     pub(crate) chain: FrameId,
     /// The command that continues the chain.
     pub(crate) next: String,
+    /// Whether the chain can continue now. Otherwise it waits for something else.
+    pub(crate) can_continue: bool,
     /// Whether a process is running the chain, which then continues without that command.
     pub(crate) running_elsewhere: bool,
     /// What continues the chain without that command: a running `agent-cli watch`, or the service.

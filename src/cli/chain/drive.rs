@@ -126,6 +126,9 @@ fn print_note(frame: FrameId, note: Note) {
                 "{frame} has written a summary (agent-cli show {frame}) and starts afresh: its next turn begins a new session"
             ));
         }
+        Note::RepliedAgain => {
+            output::tell(&format!("{frame} has replied to a person: agent-cli resume {frame} prints it"));
+        }
         Note::PausesInARow(times) => {
             output::tell(&format!(
                 "{frame} ended its turn with {} {times} times in a row without an open request",

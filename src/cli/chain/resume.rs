@@ -259,11 +259,12 @@ fn go_on(
     again: impl Fn() -> Result<RunSettings, AppError>,
     output_options: OutputOptions,
 ) -> Result<ExitStatus, CliError> {
-    let Resumed { top, named, repaired, next } = resumed;
+    let Resumed { top, named, repaired, next, driving } = resumed;
     if repaired > 0 {
         tell(&format!("agents that start with new options from now on: {repaired}"));
     }
     let status = drive::go_on(context, store, next, top, output_options);
+    drop(driving);
     let exit = status.and_then(|status| there_and_then::finish(context, store, top, status, again, output_options));
     if let Some(Named { root, name }) = named.filter(|named| named.is_lost(store)) {
         tell(&format!("the chain {} is no longer named {name}: another chain has this name", root.short()));

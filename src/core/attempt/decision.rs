@@ -77,6 +77,8 @@ pub enum Note {
     PausesInARow(usize),
     /// Its agent has written a summary, and continues in a new session.
     StartsAfresh,
+    /// It has replied to the person who continued it. Its parent has an earlier result.
+    RepliedAgain,
 }
 
 impl Decision {

@@ -18,14 +18,14 @@ use crate::core::waits::wait_progress::WaitProgress;
 /// The longest time between two checks. Some changes are not noticed: a file on a network, a runner that is killed.
 pub(crate) const TICK: SignedDuration = SignedDuration::from_secs(60);
 
-/// How long other processes leave a new frame to the process that created it.
+/// How long other processes leave a frame to the process that made it ready, which runs it.
 const MAKER_STARTS: SignedDuration = SignedDuration::from_secs(10);
 
-/// Until when a frame that is ready is left to the process that created it, if that time has not passed.
-pub(crate) fn left_to_its_maker(created: Timestamp, now: Timestamp) -> Option<Timestamp> {
-    let until = created.saturating_add(MAKER_STARTS).unwrap_or(created);
+/// Until when a frame that is ready since then is left to the process that made it so, if that time has not passed.
+pub(crate) fn left_to_its_maker(since: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    let until = since.saturating_add(MAKER_STARTS).unwrap_or(since);
     // If the clock was set back, that may be far away.
-    (created <= now && now < until).then_some(until)
+    (since <= now && now < until).then_some(until)
 }
 
 /// Why a chain may be able to continue.

@@ -108,11 +108,11 @@ impl Tree {
     }
 
     /// Whether a frame's error concerns the caller that runs the tree. If the parent was told about a failure, the parent
-    /// handles it; a frame that continued no longer has an error.
+    /// handles it, unless a person had continued the frame; a frame that continued no longer has an error.
     pub(crate) fn concerns_the_caller(&self, frame: FrameId) -> bool {
         self.get(frame).is_some_and(|node| match node.state {
             FrameState::Done => false,
-            FrameState::Failed { .. } => self.is_awaited(node),
+            FrameState::Failed { .. } => self.is_awaited(node) || node.has_outcome,
             FrameState::Ready
             | FrameState::Running { .. }
             | FrameState::Waiting { .. }

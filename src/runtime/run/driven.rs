@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use crate::core::attempt::decision::{Decision, Note};
 use crate::core::chain::admission::NotAdmitted;
-use crate::core::chain::tree::Tree;
+use crate::core::chain::frame_state::Ended;
+use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::FrameId;
 use crate::runtime::run::frame_error::{FrameError, FrameErrorKind};
 
@@ -15,6 +16,8 @@ use crate::runtime::run::frame_error::{FrameError, FrameErrorKind};
 pub(crate) struct Driven {
     /// Frames that began to wait for something new.
     pub started: HashSet<FrameId>,
+    /// Frames whose agents have replied.
+    pub replied: HashSet<FrameId>,
     /// Whether an attempt has ended.
     pub worked: bool,
     /// Whether anything has changed.
@@ -44,7 +47,7 @@ pub(crate) struct Busy {
 impl Driven {
     /// Whether there is nothing to report about the run: the chain was only checked, or left to another process.
     pub(crate) fn is_uneventful(&self) -> bool {
-        let Self { started, worked, got_on: _, errors, busy: _, interrupted, no_place, notes } = self;
+        let Self { started, replied: _, worked, got_on: _, errors, busy: _, interrupted, no_place, notes } = self;
         let is_quiet = started.is_empty() && errors.is_empty() && notes.is_empty();
         is_quiet && !worked && !interrupted && no_place.is_none()
     }
@@ -53,6 +56,9 @@ impl Driven {
     pub(super) fn ended(&mut self, frame: FrameId, decision: &Decision) {
         self.worked = true;
         self.got_on |= decision.frame.is_progress();
+        if decision.frame == Ended::Done {
+            self.replied.insert(frame);
+        }
         if decision.begins_to_wait() {
             self.started.insert(frame);
         } else {
@@ -77,6 +83,9 @@ impl Driven {
     /// Finishes the run: nothing in the chain can run any more, or a person has stopped it.
     pub(super) fn finish(mut self, tree: &Tree, interrupted: bool) -> Self {
         self.errors.retain(|error| tree.concerns_the_caller(error.frame));
+        let is_aside = |node: &&Node| node.has_outcome && node.id != tree.top();
+        let again = tree.parents_first().into_iter().filter(is_aside).filter(|node| self.replied.contains(&node.id));
+        self.notes.extend(again.map(|node| (node.id, Note::RepliedAgain)));
         Self { interrupted, ..self }
     }
 }

@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 
 use crate::core::chain::frame_state::{Failure, FailureKind, FrameState};
-use crate::core::chain::group::GroupMember;
 use crate::core::chain::runnable::Attempted;
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::chain::waiting_on::{Blocker, Blocking};
@@ -62,7 +61,7 @@ fn of_tree(store: &Store, tree: Tree) -> Result<Option<ChainStatus>, RuntimeErro
         FrameState::Done => Ok(latest_reply(store, top)?.map(ChainStatus::Done)),
         _ => stopped(store, top, &state).map(Some),
     };
-    if is_over && tree.has_ended() {
+    if tree.has_ended() && is_over {
         return at_end();
     }
     let now = Timestamp::now();
@@ -72,7 +71,6 @@ fn of_tree(store: &Store, tree: Tree) -> Result<Option<ChainStatus>, RuntimeErro
             || ChainStatus::Waits { new: false, blockers: tree.blockers(now), busy: Vec::new(), errors: Vec::new() };
         return match tree.can_continue(now) {
             true => Ok(None),
-            false if is_over => at_end(),
             false => Ok(Some(waits())),
         };
     }
@@ -94,9 +92,6 @@ fn of_tree(store: &Store, tree: Tree) -> Result<Option<ChainStatus>, RuntimeErro
     // Frames whose runner died no longer count towards the limits, wherever in the chain they are.
     if is_held_up && any_is_free(store, &tree)? {
         return Ok(None);
-    }
-    if is_over {
-        return at_end();
     }
     Ok(Some(ChainStatus::Waits { new: false, blockers, busy, errors: Vec::new() }))
 }
@@ -122,7 +117,10 @@ fn stopped(store: &Store, top: FrameId, state: &FrameState) -> Result<ChainStatu
 /// The status of a group some of whose members failed; `None`: it is no group, or has no replies.
 fn partly_failed(Replies { reply, members }: Replies) -> Option<ChainStatus> {
     let replies = reply.filter(|_| !members.is_empty())?;
-    Some(ChainStatus::PartlyFailed { replies, errors: members.iter().filter_map(error).collect() })
+    Some(ChainStatus::PartlyFailed {
+        replies,
+        errors: members.iter().filter_map(|member| Some(error(member.id, member.failure()?))).collect(),
+    })
 }
 
 /// Whether the attempt of a running frame can be concluded: it has no runner, or its runner has abandoned it.
@@ -184,7 +182,7 @@ pub(crate) fn after(store: &Store, top: FrameId, driven: Driven) -> Result<Chain
     let was_continued = |frame: FrameId| tree.get(frame).is_some_and(|node| node.has_outcome);
     let has_failed_again = driven.errors.iter().any(|error| error.frame != top && was_continued(error.frame));
     match (tree.get(top).map(|node| &node.state), latest_reply(store, top)?) {
-        (Some(FrameState::Done), Some(_)) if has_failed_again || driven.interrupted && !tree.has_ended() => {}
+        _ if has_failed_again || tree.get(top).is_some_and(|node| node.state.is_over()) && !tree.has_ended() => {}
         (Some(state), _) if state.was_stopped() => return stopped(store, top, state),
         (Some(FrameState::Done), Some(reply)) => return Ok(ChainStatus::Done(reply)),
         (Some(FrameState::Failed { .. }), _) => {
@@ -206,6 +204,13 @@ pub(crate) fn after(store: &Store, top: FrameId, driven: Driven) -> Result<Chain
     if !driven.errors.is_empty() && blockers.iter().all(|blocker| failed(blocker.frame)) {
         return Ok(ChainStatus::Failed(driven.errors));
     }
+    if let Some(FrameState::Failed { failure }) = tree.get(top).map(|node| &node.state)
+        && tree.has_ended()
+        && driven.errors.is_empty()
+    {
+        // Others have worked, whom a person had continued.
+        return Ok(ChainStatus::Failed(vec![error(top, failure)]));
+    }
     let waits = |frame| tree.get(frame).is_some_and(|node| matches!(node.state, FrameState::Waiting { .. }));
     // Nothing would have been started if the budget had been spent before.
     let over_budget = |blocker: &Blocker| matches!(blocker.what, Blocking::Budget { .. });
@@ -226,15 +231,14 @@ pub(crate) fn after_unattended(store: &Store, top: FrameId, driven: Driven) -> R
     })
 }
 
-/// Why a member of a group failed, if it did.
-fn error(member: &GroupMember) -> Option<FrameError> {
-    let Failure { kind, message } = member.failure()?.clone();
+fn error(frame: FrameId, failure: &Failure) -> FrameError {
+    let Failure { kind, message } = failure.clone();
     let why = match kind {
         FailureKind::Refused => FrameErrorKind::Refused(message),
         FailureKind::Stopped => FrameErrorKind::Stopped(message),
         FailureKind::Error | FailureKind::Unhandled => FrameErrorKind::Ended(message),
     };
-    Some(FrameError { frame: member.id, kind: why })
+    FrameError { frame, kind: why }
 }
 
 impl ChainStatus {

@@ -108,11 +108,15 @@ impl Answer {
             let status = drive::go_on(context, &store, run::next(&store, chain, again)?, chain, output_options)?;
             return there_and_then::finish(context, &store, chain, status, again, output_options);
         }
-        let next = format!("agent-cli resume {chain}");
         let after = unattended::after_answer(&store, chain)?;
+        let next = match &after {
+            AfterAnswer::LeftToPeople { next, .. } => next.clone(),
+            _ => format!("agent-cli resume {chain}"),
+        };
         if self.json {
             let continued_by = after.continuer();
-            print_json(&AnsweredView { question: id, chain, next, running_elsewhere, continued_by })?;
+            let can_continue = matches!(after, AfterAnswer::Continues(_) | AfterAnswer::CanContinue);
+            print_json(&AnsweredView { question: id, chain, next, can_continue, running_elsewhere, continued_by })?;
             return Ok(ExitStatus::Ok);
         }
         match after {
@@ -123,6 +127,10 @@ impl Answer {
             _ if running_elsewhere => tell(&format!("{said}; another process is already running the chain")),
             AfterAnswer::Waits(None) => {
                 tell(&format!("{said}; the chain still waits for something else, and then continues with:"));
+                print_line(&next)?;
+            }
+            AfterAnswer::LeftToPeople { why, .. } => {
+                tell(&format!("{said}; the chain {why}, and continues with:"));
                 print_line(&next)?;
             }
             AfterAnswer::RunsElsewhere | AfterAnswer::CanContinue | AfterAnswer::Removed => {

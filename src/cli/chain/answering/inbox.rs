@@ -158,6 +158,10 @@ fn continuable(store: &Store, answered: &[FrameId], at_once: bool) -> Result<Vec
             AfterAnswer::Continues(_) if at_once => chains.push(*root),
             AfterAnswer::Continues(by) => tell(&format!("{id} continues: {}", by.words())),
             AfterAnswer::CanContinue => chains.push(*root),
+            AfterAnswer::LeftToPeople { why, next } => {
+                tell(&format!("{id} {why}"));
+                hint(&format!("{next} continues it"));
+            }
             AfterAnswer::Waits(by) => {
                 tell(&format!("{id} cannot continue yet"));
                 waiting = waiting.or_else(|| by.is_none().then_some(root));

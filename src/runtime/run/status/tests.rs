@@ -153,15 +153,9 @@ fn only_a_chain_that_claude_never_worked_on_was_refused() {
 }
 
 #[test]
-fn a_member_of_a_group_failed_in_the_way_that_its_record_says() {
-    let (id, state) = (FrameId::random(), FrameState::Done);
-    let member = GroupMember { id, task: "a task".into(), state, reply: None, worktree: None };
-    let kind = |kind| {
-        let failure = Failure { kind, message: "why".into() };
-        error(&GroupMember { state: FrameState::Failed { failure }, ..member.clone() }).unwrap().kind
-    };
+fn a_frame_failed_in_the_way_that_its_record_says() {
+    let kind = |kind| error(FrameId::random(), &Failure { kind, message: "why".into() }).kind;
     assert!(matches!(kind(FailureKind::Refused), FrameErrorKind::Refused(_)));
     assert!(matches!(kind(FailureKind::Stopped), FrameErrorKind::Stopped(_)));
     assert!(matches!(kind(FailureKind::Error), FrameErrorKind::Ended(_)));
-    assert!(error(&member).is_none());
 }

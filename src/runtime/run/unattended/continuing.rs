@@ -81,7 +81,7 @@ pub(crate) async fn continue_chains(
     let mut watching = until.keeps_running().then(|| Watching::mark(store.dir()).ok()).flatten();
     // A single pass needs no watch.
     let mut changes = until.keeps_running().then(|| ChangeWatch::new(store));
-    // Each running chain has an agent that is running or waits for a place.
+    // Each of these chains has an agent that is running or waits for a place.
     let at_once = settings.places.as_ref().map_or(usize::MAX, |places| places.most() as usize);
     let (mut signalled, mut stopped) = (signals.clone(), stop.clone());
     if until.keeps_running() {
@@ -101,7 +101,8 @@ pub(crate) async fn continue_chains(
         if is_drained {
             lease.drain();
         }
-        let has_taken = take(store, settings, &lease, &mut looked_for_lost, at_once.saturating_sub(driving.len()));
+        let has_taken =
+            take(store, settings, &lease, &mut looked_for_lost, at_once.saturating_sub(count(&driving, false)));
         let looked = looked(&mut schedule, store, now, &mut reported, until, &mut course);
         let (due, next, files) = match looked {
             Ok(looked) => {
@@ -130,13 +131,14 @@ pub(crate) async fn continue_chains(
             drop(watching.take());
         }
         for root in due {
-            if is_stopped || lease.is_draining() || driving.len() >= at_once {
+            if is_stopped || lease.is_draining() {
                 break;
             }
-            if driving.contains_key(&root) {
+            let reasons = schedule.reasons(root);
+            let polls = only_polls(&reasons);
+            if driving.contains_key(&root) || count(&driving, polls) >= if polls { POLLS } else { at_once } {
                 continue;
             }
-            let reasons = schedule.reasons(root);
             match status::can_continue(store, root) {
                 Ok(true) => {}
                 Ok(false) => {
@@ -157,7 +159,7 @@ pub(crate) async fn continue_chains(
             chains.push(async move { (root, scheduler::drive(store, settings, root, stop).await) });
         }
         // Those that it has taken may wait, so there may be room for more.
-        if has_taken && !is_stopped && driving.len() < at_once {
+        if has_taken && !is_stopped && count(&driving, false) < at_once {
             continue;
         }
         if driving.is_empty() && (is_stopped || is_drained || until == Until::Idle) {
@@ -243,6 +245,21 @@ fn looked(
     *reported = report(store, refused, reported, until, course)?;
     files.extend(filing::awaited(store)?);
     Ok((due, next, files))
+}
+
+/// How many chains for which only commands are run are run at once, besides the others: a command may take minutes.
+const POLLS: usize = 64;
+
+/// Whether a chain is only run so that a command says whether one of its waits has ended. If so, agents of it are started.
+fn only_polls(reasons: &[ContinueReason]) -> bool {
+    let is_poll =
+        |reason: &ContinueReason| matches!(reason, ContinueReason::Outside(wait) if wait.polled_every().is_some());
+    !reasons.is_empty() && reasons.iter().all(is_poll)
+}
+
+/// How many chains are run only to poll, or how many are run for another reason.
+fn count(driving: &HashMap<FrameId, Vec<ContinueReason>>, polls: bool) -> usize {
+    driving.values().filter(|reasons| only_polls(reasons) == polls).count()
 }
 
 /// The result of running a chain; `None`: an error that concerns all of it.

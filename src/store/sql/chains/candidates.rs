@@ -34,7 +34,7 @@ macro_rules! wants_summary {
 
 const STIRRING: &str = concat!(
     "SELECT root, state, since, created,
-       (status = 'ready' AND parent IS NULL AND (SELECT c.labels FROM chains AS c WHERE c.root = frames.root) IS NOT NULL)
+       outcome IS NOT NULL AS has_outcome, (status = 'ready' AND parent IS NULL AND (SELECT c.labels FROM chains AS c WHERE c.root = frames.root) IS NOT NULL)
          AS is_for_any_host
      FROM frames INDEXED BY stirring_frames
      WHERE status IN ('ready', 'running', 'waiting')
@@ -118,8 +118,10 @@ fn stirring(connection: &Connection, now: Timestamp) -> TxResult<Vec<ChangedChai
             FrameState::Waiting { wait } => {
                 wait.paused_until(since, now).map_or(ContinueReason::Free, ContinueReason::Until)
             }
-            FrameState::Ready if since == created && !row.get::<_, bool>("is_for_any_host")? => {
-                check_schedule::left_to_its_maker(created, now).map_or(ContinueReason::Free, ContinueReason::Until)
+            FrameState::Ready
+                if (since == created || row.get("has_outcome")?) && !row.get::<_, bool>("is_for_any_host")? =>
+            {
+                check_schedule::left_to_its_maker(since, now).map_or(ContinueReason::Free, ContinueReason::Until)
             }
             FrameState::Ready => ContinueReason::Free,
             FrameState::Done | FrameState::Failed { .. } | FrameState::Cancelled | FrameState::Paused { .. } => {
