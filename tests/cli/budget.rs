@@ -172,8 +172,8 @@ fn an_agent_that_spends_the_last_of_it_ends_after_its_tool_and_loses_nothing() {
     insta::assert_snapshot!(outcome, @"
     SGN_PEND_STARTED ([ID1])
     --- stderr
-    warning: [ID1:8] has cost $0.03, more than its budget of $0.03
-    [ID1:8] waits for a larger budget: $0.03 of $0.03 spent
+    warning: [ID1:8] has cost $0.03, more than its budget of $0.025
+    [ID1:8] waits for a larger budget: $0.03 of $0.025 spent
     hint: agent-cli resume [ID1:8] --max-budget-usd USD raises the budget
     --- exit status: 0
     ");

@@ -286,3 +286,12 @@ fn the_list_fits_a_terminal_and_stays_toml() {
     listed.replace("\r\n", "\n").parse::<toml::Table>().expect("TOML");
     assert!(world.run(&["config"]).stdout.lines().any(|line| line.len() > 80), "unless it is not a terminal");
 }
+
+#[test]
+fn what_is_trusted_is_listed_even_if_a_variable_hides_it() {
+    let world = World::new();
+    world.file(".agent-cli.toml", "claude = '/tmp/other'\nlinger = '1s'\n");
+    let world = world.with("AGENT_CLI_LINGER", "2s");
+    let trusted = world.run(&["config", "trust"]);
+    assert!(trusted.stderr.contains("claude = \"/tmp/other\"\nlinger = \"1s\"\n"), "{trusted}");
+}

@@ -250,6 +250,7 @@ fn lists_in_json() {
       "question": "[ID3]",
       "chain": "[ID1]",
       "next": "agent-cli resume [ID1]",
+      "can_continue": true,
       "running_elsewhere": false,
       "continued_by": null
     }

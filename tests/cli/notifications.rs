@@ -334,9 +334,9 @@ fn a_config_file_that_cannot_be_used_starts_no_chain_and_stops_none() {
     others_can_write(&world);
     let refused = world.run(&["spawn", "root.md"]);
     refused.exits_with(2);
-    let why = "others can write, so it is not used\nhint: chmod go-w ";
+    let why = "can be written by others, so it is not used\nhint: chmod go-w ";
     assert!(refused.stderr.contains(why), "{refused}");
-    assert!(world.run(&["doctor"]).stdout.contains("config.toml others can write"));
+    assert!(world.run(&["doctor"]).stdout.contains("config.toml can be written by others"));
     world.answer("now");
     let resumed = world.run(&["resume", &root]);
     resumed.prints("now");

@@ -269,13 +269,12 @@ fn trust_project(context: &Context) -> Result<ExitStatus, CliError> {
     let files = files(context)?;
     let path = files.trust_project(&context.asker())?;
     tell(&format!("{} is trusted as it is now", path.display()));
-    let found = context.configuration(&files.directory.unwrap_or_default())?;
-    for setting in SETTINGS {
-        if matches!(found.settings.origin(setting), ValueSource::Project(_)) {
-            tell(&entry(&found.settings, setting).0);
-        }
+    let directory = files.directory.unwrap_or_default();
+    let trusted = context.of_project_file(&directory)?;
+    for setting in SETTINGS.iter().filter(|setting| matches!(trusted.origin(setting), ValueSource::Project(_))) {
+        tell(&entry(&trusted, setting).0);
     }
-    Ok(report(context, &found))
+    Ok(report(context, &context.configuration(&directory)?))
 }
 
 fn untrust_project(context: &Context) -> Result<ExitStatus, CliError> {

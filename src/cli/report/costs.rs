@@ -3,14 +3,14 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cli::output::format::age;
-pub(crate) use crate::core::agent::usage::usd;
 use crate::core::agent::usage::{Spent, Usage};
+pub(crate) use crate::core::agent::usage::{limit_usd, usd};
 use crate::core::id::FrameId;
 
 /// Warns about a chain that has cost more than its budget.
 pub(crate) fn passed(chain: FrameId, spent: &Spent, max_budget_usd: Option<f64>) -> Option<String> {
     let most = max_budget_usd.filter(|most| spent.cost_usd > *most)?;
-    Some(format!("{} has cost {}, more than its budget of {}", chain.short(), spent.dollars(), usd(most)))
+    Some(format!("{} has cost {}, more than its budget of {}", chain.short(), spent.dollars(), limit_usd(most)))
 }
 
 /// Formats tokens by their price class.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::cli::output::format::{self, age, cut, one_line};
-use crate::cli::report::costs::usd;
+use crate::cli::report::costs::{limit_usd, usd};
 use crate::core::chain::waiting_on::shown_state::ShownState;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::RequestId;
@@ -38,7 +38,7 @@ fn on_the_clock(what: &Blocking, now: Timestamp, zone: &TimeZone) -> String {
             format!("a retry at {} ({tries} failed so far): {}", moment(at), cut(why, LONG))
         }
         Blocking::Budget { max_usd, spent_usd } => {
-            format!("a larger budget: {} of {} spent", usd(*spent_usd), usd(*max_usd))
+            format!("a larger budget: {} of {} spent", usd(*spent_usd), limit_usd(*max_usd))
         }
         Blocking::Parallel { most } => {
             format!("a free slot: the chain's limit of {most} running agents is reached (--max-parallel)")
@@ -92,7 +92,9 @@ pub(crate) fn stated(what: &Blocking) -> String {
             format!("{words} {}", asked(what))
         }
         Blocking::Retry { tries, why, .. } => format!("{words} ({tries} failed so far): {}", cut(why, LONG)),
-        Blocking::Budget { max_usd, spent_usd } => format!("{words}: {} of {} spent", usd(*spent_usd), usd(*max_usd)),
+        Blocking::Budget { max_usd, spent_usd } => {
+            format!("{words}: {} of {} spent", usd(*spent_usd), limit_usd(*max_usd))
+        }
         Blocking::Paused { said, .. } => format!("{words}: {}", cut(said, LONG)),
         Blocking::UsageLimit { .. } | Blocking::Agent => words,
         Blocking::External { .. } | Blocking::Parallel { .. } | Blocking::ParallelTotal { .. } => {

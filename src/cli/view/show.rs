@@ -13,7 +13,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{age, cut, one_line, past, table};
 use crate::cli::output::{self, TonedLine, print_json, print_line, print_quoted, print_toned};
-use crate::cli::report::costs::{self, usd};
+use crate::cli::report::costs::{self, limit_usd};
 use crate::cli::report::denied_calls;
 use crate::cli::report::estimate;
 use crate::cli::report::history;
@@ -234,7 +234,7 @@ fn limits_row(limits: &Limits) -> Option<Row> {
         Some(of(limits)).filter(|most| *most != of(&usual)).map(|most| format!("{most} {words}"))
     };
     let limits = [
-        limits.max_budget_usd.map(usd),
+        limits.max_budget_usd.map(limit_usd),
         differs(|limits| limits.max_agents, "agents"),
         differs(|limits| limits.max_parallel, "at a time"),
         differs(|limits| limits.max_depth, "levels deep"),

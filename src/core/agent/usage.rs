@@ -33,6 +33,12 @@ pub(crate) fn usd(sum: f64) -> String {
     if sum > 0.0 && sum < 0.01 { "<$0.01".to_owned() } else { format!("${sum:.2}") }
 }
 
+/// A limit in US dollars as it was given, with the digits after the cents.
+pub(crate) fn limit_usd(most: f64) -> String {
+    let most = rounded_usd(most);
+    if rounded_usd((most * 100.0).round() / 100.0) == most { format!("${most:.2}") } else { format!("${most}") }
+}
+
 /// A number of tokens in three digits: `950`, `12.2k`, `155k`, `1.2M`.
 pub(crate) fn in_short(count: u64) -> String {
     let thousands = count as f64 / 1000.0;
@@ -222,6 +228,12 @@ impl Account {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_has_the_digits_that_it_was_given_with() {
+        let shown = [0.5, 0.025, 3.0, 0.1 + 0.2, 1234.0].map(limit_usd);
+        assert_eq!(shown, ["$0.50", "$0.025", "$3.00", "$0.30", "$1234.00"]);
+    }
 
     fn tokens(input_tokens: u64, output_tokens: u64) -> Usage {
         Usage { input_tokens, output_tokens, ..Usage::default() }

@@ -69,7 +69,7 @@ impl Exposure {
     pub(crate) fn in_words(self) -> &'static str {
         match self {
             Self::BelongsToAnother => "belongs to another user",
-            Self::Writable => "others can write",
+            Self::Writable => "can be written by others",
         }
     }
 }

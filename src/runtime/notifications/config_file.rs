@@ -114,12 +114,12 @@ mod tests {
         for mode in [0o666, 0o646] {
             let (_folder, path) = made(mode);
             let error = read(&path).unwrap_err();
-            assert!(error.why.starts_with("others can write, so"), "{error}");
+            assert!(error.why.starts_with("can be written by others, so"), "{error}");
         }
         let (folder, path) = made(0o600);
         fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
         let error = read(&path).unwrap_err();
-        assert!(error.why.starts_with("is in a directory that others can write"), "{error}");
+        assert!(error.why.starts_with("is in a directory that can be written by others"), "{error}");
         // A link does not help.
         let elsewhere = tempfile::tempdir().unwrap();
         let link = elsewhere.path().join("config.toml");

@@ -143,7 +143,8 @@ impl QuestionFile {
 }
 
 fn refused_as(name: &str, why: &str) -> String {
-    format!("cannot ask with {name}: {why}")
+    let it = if why.starts_with("is ") { "it " } else { "" };
+    format!("cannot ask with {name}: {it}{why}")
 }
 
 /// Whether Claude Code would ask before it writes there, even where it writes without asking.
