@@ -268,7 +268,7 @@ fn stop_and_carry_on(person: &mut Person) -> String {
 /// An agent that has spent the budget while its tool runs.
 fn with_a_budget() -> World {
     let world = World::with_hooks();
-    let price = "[prices.claude-opus-4-8]\ninput = 10\noutput = 50\n";
+    let price = "[prices.claude-opus-4-8]\ninput = 10\noutput = 50\ncache-write = 10\ncache-read = 1\n";
     write_config(&world, &format!("[limits]\nmax-budget-usd = 0.015\n{price}"));
     world.file("root.md", "run true\nhold gate\nrun true\nreply done\n");
     world
@@ -281,6 +281,7 @@ fn raise_and_carry_on(person: &mut Person) -> String {
         let stop = |agent: &str| world.state().join("frames").join(agent).join("stop");
         let is_told = || world.log().starts.iter().any(|start| stop(start.session()).exists());
         wait_until("the agent is told to stop", || is_told() || !running.is_alive());
+        gate.open_for_one();
     });
     carry_on_beyond(person, &gate, &["--max-budget-usd", "1"])
 }

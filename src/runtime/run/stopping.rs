@@ -10,7 +10,6 @@ use crate::claude::processes::process::{ProcessExit, Running};
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::output_reader::OutputFollower;
 use crate::core::attempt::stop_steps::{PATIENCE, StopPhase, Tool};
-use crate::core::id::FrameId;
 use crate::core::steering::stop_order::Stop;
 use crate::runtime::Stopping;
 use crate::runtime::run::background::{self, RunningTurn};
@@ -18,7 +17,6 @@ use crate::runtime::run::running_agent::RunningAgent;
 use crate::runtime::run::running_agent::TurnEnd;
 use crate::runtime::run::signals::Signals;
 use crate::runtime::steering::stop_notice;
-use crate::store::StateDir;
 
 /// The interval between checks of an agent that must stop.
 const LOOK: Duration = Duration::from_millis(50);
@@ -51,13 +49,7 @@ async fn exit(mut agent: RunningAgent, mut signals: watch::Receiver<Signals>, st
     let stop = tokio::select! {
         // If the agent has ended, it may have been stopped already: its hook sees the order at once.
         biased;
-        exit = agent.running.ended() => return match stop_notice::ordered(&dir, frame) {
-            Some(_) => {
-                forget_stop(&dir, frame);
-                ProcessExit::Stopped
-            }
-            None => exit,
-        },
+        exit = agent.running.ended() => return stop_notice::ordered(&dir, frame).map_or(exit, |_| ProcessExit::Stopped),
         () = turn.is_over(stopping.tell) => return background::end(&mut agent.running, &turn).await,
         () = another(&mut signals, 0) => None,
         stop = stop_notice::to_stop(&dir, frame, agent.timeout) => Some(stop),
@@ -76,7 +68,7 @@ async fn exit(mut agent: RunningAgent, mut signals: watch::Receiver<Signals>, st
     }
     let mut tools = Tools::new(&agent, can_finish);
     let (mut phase, mut since, mut seen) = (StopPhase::Runs, Instant::now(), 0);
-    let exit = loop {
+    loop {
         let sent = signals.borrow().sent + ordered;
         now |= dir.is_to_stop_now(frame);
         let next = if seen < sent {
@@ -105,14 +97,6 @@ async fn exit(mut agent: RunningAgent, mut signals: watch::Receiver<Signals>, st
             () = another(&mut signals, seen.saturating_sub(ordered)) => {}
             () = tokio::time::sleep(LOOK) => {}
         }
-    };
-    forget_stop(&dir, frame);
-    exit
-}
-
-fn forget_stop(dir: &StateDir, frame: FrameId) {
-    if let Err(error) = dir.forget_stop(frame) {
-        tracing::info!("the file that stops the agent stays: {error}");
     }
 }
 
@@ -125,7 +109,7 @@ async fn end_after_request(
     stopping: Stopping,
 ) -> Option<ProcessExit> {
     let (dir, frame) = (agent.dir.clone(), agent.frame);
-    if let Err(error) = dir.ask_to_stop(frame, false) {
+    if let Err(error) = dir.stop_for_budget(frame) {
         tracing::warn!("the agent cannot be stopped after its running tool: {error}");
     }
     let mut output = OutputFollower::new(dir.printed(frame), agent.output_from);
@@ -160,7 +144,6 @@ async fn end_after_request(
         Some(exit) => exit,
         None => interrupt(&mut agent.running).await,
     };
-    forget_stop(&dir, frame);
     Some(exit)
 }
 

@@ -104,7 +104,6 @@ pub(crate) fn conclude_ended(store: &Store, id: FrameId) -> Result<bool, Runtime
     if let Some(frame) = runs()? {
         let harvested = || conclude::conclude(store, &frame, Begun::Earlier, ProcessExit::Unknown, &lease);
         failpoint::around(Step::Harvest, harvested)?;
-        store.dir().forget_stop(id).map_err(while_trying("remove the file that stops an agent"))?;
     }
     Ok(true)
 }

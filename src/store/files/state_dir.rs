@@ -24,6 +24,8 @@ pub(crate) const MESSAGE: &str = "message";
 const STOP_NOW: &[u8] = b"now";
 /// Its content after the process that runs the agent has read it.
 const STOP_NOTICED: &[u8] = b"noticed";
+/// Its content if the budget of the chain is spent.
+const STOP_FOR_BUDGET: &[u8] = b"budget";
 /// The suffix of files that record an agent's surroundings.
 pub(crate) const SEEN: &str = ".seen.json";
 
@@ -256,6 +258,15 @@ impl StateDir {
     /// Asks a frame's `claude` to stop when its running tool has finished.
     pub(crate) fn ask_to_stop(&self, frame: FrameId, now: bool) -> io::Result<()> {
         self.write(Step::Stop, &self.stop_file(frame), if now { STOP_NOW } else { b"" })
+    }
+
+    /// Asks a frame's `claude` to stop like this because the budget is spent, which no record says.
+    pub(crate) fn stop_for_budget(&self, frame: FrameId) -> io::Result<()> {
+        self.write(Step::Stop, &self.stop_file(frame), STOP_FOR_BUDGET)
+    }
+
+    pub(crate) fn stops_for_budget(&self, frame: FrameId) -> bool {
+        fs::read(self.stop_file(frame)).is_ok_and(|text| text == STOP_FOR_BUDGET)
     }
 
     /// Records that the process which runs a frame's `claude` is stopping it.
