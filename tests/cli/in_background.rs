@@ -124,11 +124,11 @@ fn who_has_joined_all_members_of_a_group_has_joined_it() {
     for joins in ["wait --agent a.md --agent b.md --all", "wait --agent a.md\nwait --agent b.md"] {
         let world = World::with_hooks();
         for (file, reply) in [("a.md", "A"), ("b.md", "B"), ("c.md", "C")] {
-            world.file(file, &format!("reply {reply}\n"));
+            world.file(file, format!("reply {reply}\n"));
         }
-        world.file("root.md", &format!("spawn --background a.md b.md\n{joins}\nreply R\n"));
+        world.file("root.md", format!("spawn --background a.md b.md\n{joins}\nreply R\n"));
         world.run(&["spawn", "root.md"]).prints("R");
-        world.file("root.md", &format!("spawn --background a.md b.md\n{joins}\nspawn --handoff c.md\nreply R\n"));
+        world.file("root.md", format!("spawn --background a.md b.md\n{joins}\nspawn --handoff c.md\nreply R\n"));
         world.run(&["spawn", "root.md"]).prints("C");
         world.run(&["fsck"]).succeeds();
     }
@@ -138,7 +138,7 @@ fn who_has_joined_all_members_of_a_group_has_joined_it() {
 fn only_the_members_that_were_not_joined_arrive_at_the_end() {
     let world = World::with_hooks();
     for (file, reply) in [("a.md", "A"), ("b.md", "B"), ("c.md", "C")] {
-        world.file(file, &format!("reply {reply}\n"));
+        world.file(file, format!("reply {reply}\n"));
     }
     world.file("root.md", "spawn --background a.md b.md c.md\nwait --agent b.md\nreply {results}\n");
     let outcome = world.run(&["spawn", "root.md"]);

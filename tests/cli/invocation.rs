@@ -209,6 +209,12 @@ impl Running<'_> {
         self.signal(Signal::WINCH);
     }
 
+    /// Whether it has written this to standard error.
+    #[allow(dead_code, reason = "the crash tests need it")]
+    pub(crate) fn has_said(&self, text: &str) -> bool {
+        String::from_utf8_lossy(&self.said.lock().expect("nobody panics")).contains(text)
+    }
+
     /// Whether it has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.child.try_wait().expect("it is a child").is_some()

@@ -183,8 +183,9 @@ impl Person {
     /// Fails the test unless the command was killed at its point, or reported the full disk with a hint.
     pub(crate) fn victim_ended_as_it_should(&self) {
         let (Some(accident), Some(end)) = (&self.accident, &self.end) else { return };
-        if accident.point == "stop.full" && end.code() == Some(130) {
-            // Without the file that stops an agent after its tool, it is interrupted immediately.
+        if accident.point == "stop.full" && matches!(end.code(), Some(0 | 130)) {
+            // Without the file that stops an agent after its tool, it is interrupted immediately, or after its next request if only
+            // the budget is spent.
             assert!(end.stderr.contains("no storage space"), "{end}");
         } else if ["claim_notification.full", "end_notification.full"].contains(&accident.point.as_str()) {
             // The chain has nothing to do with it.

@@ -6,6 +6,7 @@ use serde_json::json;
 use agent_cli::records::{FrameId, FrameState, chains};
 
 use crate::gate::{Gate, wait_until};
+use crate::invocation::Running;
 use crate::person::{Person, detached};
 use crate::repository::repository;
 use crate::world::{World, files_below, write_config};
@@ -280,7 +281,8 @@ fn raise_and_carry_on(person: &mut Person) -> String {
     person.spawns_and(|world, running| {
         let stop = |agent: &str| world.state().join("frames").join(agent).join("stop");
         let is_told = || world.log().starts.iter().any(|start| stop(start.session()).exists());
-        wait_until("the agent is told to stop", || is_told() || !running.is_alive());
+        let fails = |running: &Running<'_>| running.has_said("cannot be stopped after its running tool");
+        wait_until("the agent is told to stop", || is_told() || fails(running) || !running.is_alive());
         gate.open_for_one();
     });
     carry_on_beyond(person, &gate, &["--max-budget-usd", "1"])

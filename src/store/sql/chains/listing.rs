@@ -182,7 +182,7 @@ fn with_words(connection: &Connection, kinds: &[ChainKind], filter: &ChainFilter
             |text: &String| *search_in == SearchIn::WordsAndPlace && contains(&kind.cwd.to_string_lossy(), text);
         let text = text.as_ref().filter(|text| !is_place(text));
         let in_id = text.filter(|_| *search_in == SearchIn::WordsAndPlace);
-        let patterns = (task.as_ref().map(pattern), text.map(pattern), in_id.map(pattern));
+        let patterns = (task.as_deref().map(pattern), text.map(|text| pattern(text)), in_id.map(|text| pattern(text)));
         let values = (path_text(&kind.cwd)?, kind.status.name(), since.map(At), patterns.0, patterns.1, patterns.2);
         let mut matching =
             connection.read_all(MATCHING, values, |row| Ok((row.get("seq")?, id(row, "id")?, title(row)?)))?;
@@ -207,7 +207,7 @@ fn contains(has: &str, text: &str) -> bool {
 
 /// A pattern of `LIKE` for values that contain this text. Databases disagree about the case of letters that are not ASCII, so
 /// the pattern accepts any character in their place.
-fn pattern(text: &String) -> String {
+fn pattern(text: &str) -> String {
     let of_each = |c: char| match c {
         '!' | '%' | '_' => format!("!{c}"),
         c if c.is_ascii() => c.to_string(),
