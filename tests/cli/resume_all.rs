@@ -1,5 +1,8 @@
 //! `resume --all`: every chain that can continue does so, with one command.
 
+use rustix::process::Signal;
+
+use crate::gate::wait_until;
 use crate::world::World;
 
 /// Chains that ask something and then reply with the answer.
@@ -271,4 +274,27 @@ fn a_chain_that_cannot_be_looked_at_keeps_no_other_from_its_end() {
     all.exits_with(1);
     assert!(all.stdout.ends_with(" done: good: y\n"), "{all}");
     assert!(all.stderr.contains("error: "), "{all}");
+}
+
+#[test]
+fn what_only_waits_for_a_person_to_continue_it_is_interrupted() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("works.md", "hold gate\nreply works\n");
+    world.file("asks.md", "ask When?\nreply {result}\n");
+    let spawn = world.command(["spawn", "works.md", "asks.md"]).start();
+    gate.reached_by(1);
+    wait_until("it asks", || !world.questions().is_empty());
+    spawn.signal(Signal::INT);
+    spawn.ends();
+    // The stopped call may still be waiting, and is made again.
+    (0..4).for_each(|_| gate.open_for_one());
+    world.answer("now");
+    insta::assert_snapshot!(world.run(&["resume", "--all", "--exit-code"]), @"
+    [ID3:8] interrupted
+    --- stderr
+    hint: agent-cli resume [ID3:8] continues it
+    --- exit status: 0
+    ");
+    world.run(&["resume", "last"]).succeeds();
 }

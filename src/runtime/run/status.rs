@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use crate::core::chain::frame_state::{Failure, FailureKind, FrameState};
 use crate::core::chain::runnable::Attempted;
 use crate::core::chain::tree::{Node, Tree};
+use crate::core::chain::waiting_on::shown_state::ShownState;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
@@ -220,10 +221,21 @@ pub(crate) fn after(store: &Store, top: FrameId, driven: Driven) -> Result<Chain
 
 /// As [`after`], for a run without a waiting caller: a chain that will be retried is waiting.
 pub(crate) fn after_unattended(store: &Store, top: FrameId, driven: Driven) -> Result<ChainStatus, RuntimeError> {
-    let busy = driven.busy.clone();
-    let status = after(store, top, driven)?;
-    let ChainStatus::Failed(errors) = status else { return Ok(status) };
-    let blockers = store.tree(top)?.blockers(Timestamp::now());
+    let (busy, now) = (driven.busy.clone(), Timestamp::now());
+    let errors = match after(store, top, driven)? {
+        ChainStatus::Failed(errors) => errors,
+        // It waits for nothing else: only a person continues it.
+        ChainStatus::Waits { blockers, busy, errors, .. }
+            if blockers.is_empty()
+                && busy.is_empty()
+                && errors.is_empty()
+                && store.tree(top)?.shown_state(false, now) == ShownState::Interrupted =>
+        {
+            return Ok(ChainStatus::Interrupted);
+        }
+        status => return Ok(status),
+    };
+    let blockers = store.tree(top)?.blockers(now);
     Ok(if blockers.is_empty() {
         ChainStatus::Failed(errors)
     } else {
