@@ -48,9 +48,11 @@ impl Show {
 /// Lists part number `part` of the chains. With `text`, only lists chains with this text in their id, name, directory, or one
 /// of their tasks.
 pub(crate) fn chains(app: &App<'_>, show: Show, text: Option<&str>, part: usize) -> Result<Outcome, AppError> {
-    let filter =
-        ChainFilter { text: text.map(str::to_owned), search_in: SearchIn::WordsAndPlace, ..ChainFilter::default() };
-    let filter = if text.is_some() { filter } else { ChainFilter::default() };
+    let filter = text.map_or_else(ChainFilter::default, |text| ChainFilter {
+        text: Some(text.to_owned()),
+        search_in: SearchIn::WordsAndPlace,
+        ..ChainFilter::default()
+    });
     let skip = part.saturating_mul(MOST);
     let mut kinds = app.store.chain_kinds()?;
     let is_empty = kinds.is_empty();

@@ -66,9 +66,9 @@ impl Printed {
         }
         // Its runner was killed, too. A stop that a person ordered is recorded.
         let is_by_hook = digest.result.as_ref().is_some_and(|result| result.stopped_by_hook);
-        let is_unpaid = || store.dir().stops_for_budget(frame.id);
+        let is_over_budget = || store.dir().stops_for_budget(frame.id);
         let exit =
-            if exit == ProcessExit::Unknown && is_by_hook && is_unpaid() { ProcessExit::OverBudget } else { exit };
+            if exit == ProcessExit::Unknown && is_by_hook && is_over_budget() { ProcessExit::OverBudget } else { exit };
         let ending = match attempt_ending::classify(&digest, exit, &errors) {
             Ending::Error(why) | Ending::Refused { why, .. } if limits_used::is_chain_spent(store, frame, &why)? => {
                 Ending::OverBudget { worked: digest.worked }

@@ -10,10 +10,14 @@ use crate::core::attempt::facts::Facts;
 use crate::core::chain::runnable::Attempted;
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::request::{External, SpawnForm};
+use crate::core::steering::message::MessageSender;
+use crate::core::steering::origin::Origin;
 use crate::core::steering::stop_order::{By, Stop, StopKind};
 use crate::core::waits::scheduled::{Scheduled, Scheduler};
 use crate::store::handle::Store;
-use crate::store::records::{AskedFor, AtEnd, AttemptEnd, Caller, ChainChange, Seen, StateChange};
+use crate::store::records::{
+    AskedFor, AtEnd, AttemptEnd, Caller, ChainChange, Chains as Listed, Instruction, NewAttempt, Seen, StateChange,
+};
 use crate::store::testing::{ask, attempt, attempt_end, group, new, reply, store};
 
 fn found(store: &Store) -> Vec<(FrameId, ContinueReason)> {
@@ -173,7 +177,7 @@ impl Chains {
         // Frames that were no longer needed may have been removed.
         let root = |frame: FrameId| store.frame(frame).unwrap().map(|frame| frame.root);
         let frame = self.frames.get(any(self.frames.len())).copied().filter(|frame| root(*frame).is_some());
-        match what % 12 {
+        match what % 13 {
             0 => self.frames.push(store.root()),
             1..=3 => {
                 let Some(frame) = frame else { return };
@@ -183,6 +187,9 @@ impl Chains {
                 let results = store.deliveries(frame).unwrap();
                 let attempt =
                     attempt(results.iter().map(|delivery| (delivery.request, delivery.result.clone())).collect());
+                let messages = store.steering(frame).unwrap().messages.into_iter();
+                let messages = messages.filter(|message| message.delivered_in.is_none()).map(|message| message.id);
+                let attempt = NewAttempt { messages: messages.collect(), ..attempt };
                 // It may have been stopped in between.
                 if store.begin(frame, &attempt).is_ok() {
                     self.running.push(Caller { frame, attempt: attempt.id });
@@ -252,6 +259,13 @@ impl Chains {
                 let Some(frame) = frame.filter(rests) else { return };
                 stop(store, frame, if how.is_multiple_of(3) { StopKind::Stop } else { StopKind::Pause });
             }
+            11 => {
+                let Some(frame) = frame else { return };
+                let sender = MessageSender { by: By::Person, origin: Origin::default() };
+                let instruction = Instruction { text: "Once more.".into(), sender };
+                // It may not have ended.
+                let _ = store.change_chain(frame, ChainChange { instruction: Some(instruction), ..Default::default() });
+            }
             _ => {
                 let Some(frame) = frame else { return };
                 let _ = store.change_state(frame, StateChange::TryAgain { top: frame });
@@ -266,6 +280,14 @@ impl Chains {
                 }
             }
         }
+    }
+
+    /// The chains that have ended, but for agents that a person has continued, and that lists would leave out.
+    fn unlisted(&self) -> Vec<FrameId> {
+        let listed = self.store.chains(Listed::Continued).unwrap().chains;
+        let is_listed = |root: &FrameId| listed.iter().any(|chain| chain.id == *root && chain.has_continued);
+        let roots = self.store.roots().into_iter().filter(|root| root.state.is_over()).map(|root| root.id);
+        roots.filter(|root| !self.store.tree(*root).unwrap().has_ended() && !is_listed(root)).collect()
     }
 
     /// The chains that the rule allows to continue now, but that are not among the candidates.
@@ -303,6 +325,7 @@ proptest! {
             for now in [soon, far()] {
                 prop_assert_eq!(chains.forgotten(now), vec![], "after {:?}", happening);
             }
+            prop_assert_eq!(chains.unlisted(), vec![], "after {:?}", happening);
         }
     }
 }
