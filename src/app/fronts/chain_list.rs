@@ -127,29 +127,51 @@ fn in_sections(
     // A failed chain is listed already.
     let mut known: HashSet<FrameId> = all.iter().copied().collect();
     all.splice(0..0, continued.iter().copied().filter(|chain| known.insert(*chain)));
-    let mut left = skip;
-    let mut outcome = Outcome::default();
-    'sections: for section in sections {
+    let read = |few: &[FrameId]| -> Result<Vec<ChainView>, AppError> {
+        let few = app.store.chains(Chains::Of(few))?.chains;
+        Ok(ChainView::gather_all(app.store, &few, &abandoned, app.now).collect::<Result<_, _>>()?)
+    };
+    let place = |view: &ChainView| (view.id, Section::of(view.state));
+    let (mut chains, has_more) = part_of(sections, &all, may_belong, skip, read, place)?;
+    // Stable: of each state, the newest comes first.
+    chains.sort_by_key(|chain| (Section::of(chain.state), chain.state.rank()));
+    Ok(Outcome { chains, has_more, is_empty: false })
+}
+
+/// Reads the chains of these sections until the part is full. Each is listed once, also if its state changes while others are read:
+/// it may then be read for one section and belong to an earlier one.
+fn part_of<T>(
+    sections: &[Section],
+    all: &[FrameId],
+    may_belong: impl Fn(&FrameId, Section) -> bool,
+    skip: usize,
+    mut read: impl FnMut(&[FrameId]) -> Result<Vec<T>, AppError>,
+    place: impl Fn(&T) -> (FrameId, Section),
+) -> Result<(Vec<T>, bool), AppError> {
+    let (mut part, mut counted) = (Vec::new(), HashSet::new());
+    for (current, section) in sections.iter().enumerate() {
         let found: Vec<FrameId> = all.iter().filter(|chain| may_belong(chain, *section)).copied().collect();
-        for few in found.chunks(MOST) {
-            let few = app.store.chains(Chains::Of(few))?.chains;
-            for view in ChainView::gather_all(app.store, &few, &abandoned, app.now) {
-                let view = view?;
-                match Section::of(view.state) == *section {
-                    true if left > 0 => left -= 1,
-                    true if outcome.chains.len() == MOST => {
-                        outcome.has_more = true;
-                        break 'sections;
-                    }
-                    true => outcome.chains.push(view),
-                    false => {}
+        let mut unread = found.as_slice();
+        while !unread.is_empty() {
+            // One more than the part holds tells whether there is another part.
+            let (few, rest) = unread.split_at(MOST.min(skip + MOST + 1 - counted.len()).min(unread.len()));
+            unread = rest;
+            for chain in read(few)? {
+                let (id, actual) = place(&chain);
+                let is_in = |at| at <= current || !may_belong(&id, actual);
+                if !sections.iter().position(|section| *section == actual).is_some_and(is_in) || !counted.insert(id) {
+                    continue;
+                }
+                if counted.len() > skip + MOST {
+                    return Ok((part, true));
+                }
+                if counted.len() > skip {
+                    part.push(chain);
                 }
             }
         }
     }
-    // Stable: of each state, the newest comes first.
-    outcome.chains.sort_by_key(|chain| (Section::of(chain.state), chain.state.rank()));
-    Ok(outcome)
+    Ok((part, false))
 }
 
 #[cfg(test)]
@@ -201,6 +223,31 @@ mod tests {
         assert_eq!(listed(Show::Section(Section::Working)), []);
         assert_eq!(listed(Show::Done), [done]);
         assert_eq!((listed(Show::Open).len(), listed(Show::All).len()), (6, 7));
+    }
+
+    #[test]
+    fn a_chain_that_changes_while_others_are_read_is_listed_once() {
+        let all: Vec<FrameId> = (0..4).map(|_| FrameId::random()).collect();
+        for from in Section::ALL {
+            for to in Section::ALL {
+                for after in 0..=Section::ALL.len() {
+                    let mut reads = 0;
+                    let read = |few: &[FrameId]| {
+                        reads += 1;
+                        let state = |chain: FrameId| if chain == all[1] && reads > after { to } else { from };
+                        Ok(few.iter().map(|chain| (*chain, state(*chain))).collect())
+                    };
+                    let may_belong = |_: &FrameId, section| section == from || section == Section::NeedsYou;
+                    let (listed, has_more) =
+                        part_of(&Section::ALL, &all, may_belong, 0, read, |chain: &(FrameId, Section)| *chain).unwrap();
+                    let mut ids: Vec<FrameId> = listed.into_iter().map(|(id, _)| id).collect();
+                    ids.sort_unstable();
+                    let mut expected = all.clone();
+                    expected.sort_unstable();
+                    assert_eq!((ids, has_more), (expected, false), "{from:?} {to:?} {after}");
+                }
+            }
+        }
     }
 
     #[test]
