@@ -374,9 +374,8 @@ mod tests {
 
     /// What is wrong with a command line. Which commands are suggested, and in which order, is this program's choice.
     fn without_tips(error: &clap::Error) -> String {
-        let said = error.to_string();
-        let lines = said.lines().filter(|line| !line.is_empty() && !line.trim_start().starts_with("tip: "));
-        lines.collect::<Vec<_>>().join("\n")
+        let is_kept = |line: &&str| !line.is_empty() && !line.trim_start().starts_with("tip: ");
+        error.to_string().lines().filter(is_kept).collect::<Vec<_>>().join("\n")
     }
 
     proptest! {
