@@ -120,8 +120,10 @@ impl PermissionTool {
                     note(context, caller, "permission", &error.into());
                 })
             });
-            if let Some(answer) = answer {
-                print_json(&answer)?;
+            let Some(answer) = answer else { continue };
+            print_json(&answer)?;
+            if permission_server::lists_tools(&answer) && asking.as_ref().is_some_and(permission::is_introduced) {
+                break;
             }
         }
         Ok(ExitStatus::Ok)

@@ -11,6 +11,7 @@ on_every_version!(
     a_slow_server_does_not_change_the_tools_if_it_is_always_loaded,
     it_is_told_the_id_of_the_call_and_its_denial_is_the_result_to_the_byte,
     it_can_stop_the_agent_at_the_call,
+    a_server_that_ends_after_listing_its_tools_is_started_again_for_a_call,
     a_call_that_was_stopped_at_can_be_marked_as_deferred_and_is_asked_about_again,
     where_it_is_missing_claude_ends_at_the_first_approval,
     a_permission_request_hook_does_not_win_over_a_closed_standard_input,
@@ -111,6 +112,37 @@ fn it_is_told_the_id_of_the_call_and_its_denial_is_the_result_to_the_byte(versio
 }
 
 /// The calls before it have run. Those after it have not, and are not asked about.
+fn a_server_that_ends_after_listing_its_tools_is_started_again_for_a_call(version: &str) {
+    let mut session =
+        Session::with_model(version, |conversation: &Conversation| match conversation.results().count() {
+            done @ 0..2 => Turn::bash(&format!("touch made-{done}")),
+            _ => Turn::text("done"),
+        });
+    with_the_tool(&mut session, &json!({"behavior": "deny", "message": "no"}));
+    let mut config: Value = serde_json::from_str(&session.read("mcp.json")).unwrap();
+    let server = config["mcpServers"]["asker"]["command"].as_str().unwrap().to_owned();
+    // Its first process ends with the list, the next ones with their input.
+    let ending = session.script(
+        "ending",
+        &format!(
+            r#"echo started >> starts
+            test $(wc -l < starts) -gt 1 && exec {server}
+            while read -r line; do
+                printf '%s\n' "$line" | {server}
+                case $line in *'"method":"tools/list"'*) exit ;; esac
+            done
+            "#
+        ),
+    );
+    config["mcpServers"]["asker"]["command"] = ending.into();
+    session.write("mcp.json", &config.to_string());
+    let run = session.start();
+    let results: Vec<_> = run.requests.last().unwrap().results().map(|(text, _)| text).collect();
+    assert_eq!(results, ["no", "no"]);
+    assert_eq!(asked(&session).len(), 2);
+    assert_eq!(session.read("starts").lines().count(), 2, "one for the list, one for both calls");
+}
+
 fn it_can_stop_the_agent_at_the_call(version: &str) {
     let mut session =
         Session::new(version, Turn::bash("echo hi").and_bash("touch made").and_bash("touch other").and_bash("echo so"));
