@@ -5,6 +5,7 @@ pub(crate) mod changes;
 pub(crate) mod excerpts;
 pub(crate) mod follower;
 mod log_events;
+pub(crate) mod look_times;
 pub(crate) mod next_request;
 pub(crate) mod now;
 mod output;

@@ -2,8 +2,9 @@
 //!
 //! Nothing depends on it. If the wait, or this process, ends in any way, the request is recorded like any other.
 
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -12,6 +13,8 @@ use crate::claude::stream::output_reader::OutputFollower;
 use crate::core::chain::frame::Frame;
 use crate::core::requests::lingering::Lingering;
 use crate::core::requests::request::{Request, RequestResult};
+use crate::runtime::activity::look_times::LookTimes;
+use crate::runtime::activity::reports::{Report, Reports};
 use crate::runtime::protocol::Asking;
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
@@ -26,10 +29,10 @@ pub(crate) struct Patience {
     pub parallel_total: Option<u32>,
 }
 
-/// How often to check whether another process has written something.
+/// The longest time between checks whether another process has written something.
 const LOOK: Duration = Duration::from_millis(20);
-/// Every this many checks, conditions that no process records are checked, too.
-const CLOSELY: u32 = 25;
+/// How often conditions that no process records are checked, too.
+const CLOSELY: Duration = Duration::from_millis(500);
 
 /// The results of the requests that `call` has just made, if all of them arrive in time. If they do, the call must return
 /// them.
@@ -46,7 +49,8 @@ fn wait(
     let since = Timestamp::now();
     let until = since.saturating_add(SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX)).unwrap_or(since);
     let lingering = Lingering { frame: frame.id, call, since, until, is_attended: false };
-    let (mut version, mut is_recorded, mut looks) = (None, false, 0_u32);
+    let (mut version, mut is_recorded, mut closely) = (None, false, Instant::now());
+    let mut writes = Writes::new(store);
     loop {
         // Claude Code asks about the calls of a message one after the other, also while the model still writes it. Others would wait
         // for this one.
@@ -57,7 +61,12 @@ fn wait(
             return Ok(None);
         }
         let now = store.changes().version_of_others()?;
-        if version.replace(now) != Some(now) || looks.is_multiple_of(CLOSELY) {
+        let is_written = version.replace(now) != Some(now);
+        if is_written {
+            writes.times.notice(Instant::now());
+        }
+        if is_written || closely.elapsed() >= CLOSELY {
+            closely = Instant::now();
             if let Some(returned) = in_time(asking, store, frame, call)? {
                 return Ok(Some(returned));
             }
@@ -70,8 +79,45 @@ fn wait(
                 is_recorded = true;
             }
         }
-        looks += 1;
-        thread::sleep(LOOK);
+        writes.wait();
+    }
+}
+
+/// Waits until the next look for writes.
+struct Writes {
+    times: LookTimes,
+    reported: mpsc::Receiver<()>,
+    /// Watches until it is dropped.
+    _reports: Reports,
+}
+
+impl Writes {
+    fn new(store: &Store) -> Self {
+        let (sender, reported) = mpsc::channel();
+        let mut reports = Reports::new(store, move |report| {
+            if report == Report::Records {
+                // This process may no longer wait.
+                let _ = sender.send(());
+            }
+        });
+        reports.watch(store.dir().path());
+        Self { times: LookTimes::new(LOOK), reported, _reports: reports }
+    }
+
+    fn wait(&mut self) {
+        let now = Instant::now();
+        let pause = self.times.pause(now);
+        if self.times.is_soon(now) {
+            thread::sleep(pause);
+            self.reported.try_iter().for_each(drop);
+            return;
+        }
+        match self.reported.recv_timeout(pause) {
+            Ok(()) => self.times.report(Instant::now()),
+            Err(RecvTimeoutError::Timeout) => {}
+            // The system reports nothing.
+            Err(RecvTimeoutError::Disconnected) => thread::sleep(pause),
+        }
     }
 }
 

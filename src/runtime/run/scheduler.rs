@@ -64,7 +64,7 @@ pub(crate) async fn drive(
         store,
         settings,
         top,
-        events: RunEvents::new(stop.clone()),
+        events: RunEvents::new(store, stop.clone()),
         stop,
         attempted: Attempted::default(),
         live: HashMap::new(),

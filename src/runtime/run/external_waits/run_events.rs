@@ -1,13 +1,15 @@
 //! The events that the loop of a run waits for: the end of an agent or of a command, a free place, a person's signal, and
 //! anything that may change without this process.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::core::id::FrameId;
+use crate::runtime::activity::look_times::{LookTimes, RecordReports};
 use crate::runtime::run::external_waits::tries::{Tried, Tries};
 use crate::runtime::run::external_waits::watched::Watched;
 use crate::runtime::run::places::{self, Places};
@@ -16,11 +18,11 @@ use crate::runtime::run::signals::Signals;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Store, StoreError};
 
-/// The interval between checks whether another process has written something or a scheduled time has arrived. There is no
+/// The longest time between checks whether another process has written something or a scheduled time has arrived. There is no
 /// longer wait, because a clock can be set, and a machine can sleep.
 const LOOK: Duration = Duration::from_millis(50);
-/// Every this many checks, files, other agents and other runners are checked, too.
-const CLOSELY: u32 = 12;
+/// How often files, other agents and other runners are checked, too.
+const CLOSELY: Duration = Duration::from_millis(600);
 
 /// Why the loop continues.
 pub(crate) enum RunEvent {
@@ -43,11 +45,24 @@ pub(crate) struct RunEvents {
     stop: watch::Receiver<Signals>,
     /// The version of the records after another process's last write.
     seen_version: Option<i64>,
+    look_times: LookTimes,
+    reported: watch::Receiver<u64>,
+    /// Kept for the reports.
+    _reports: Arc<RecordReports>,
 }
 
 impl RunEvents {
-    pub(crate) fn new(stop: watch::Receiver<Signals>) -> Self {
-        Self { exits: JoinSet::new(), tries: Tries::default(), stop, seen_version: None }
+    pub(crate) fn new(store: &Store, stop: watch::Receiver<Signals>) -> Self {
+        let reports = RecordReports::of_process(store);
+        Self {
+            exits: JoinSet::new(),
+            tries: Tries::default(),
+            stop,
+            seen_version: None,
+            look_times: LookTimes::new(LOOK),
+            reported: reports.receiver(),
+            _reports: reports,
+        }
     }
 
     /// Whether another process has written something since the last call.
@@ -77,9 +92,10 @@ impl RunEvents {
     ) -> Result<RunEvent, RuntimeError> {
         let place = places::freed(missing, ended, self.stop.clone());
         tokio::pin!(place);
-        let mut looks = 0_u32;
+        let mut closely = Instant::now();
         loop {
             let (runs, tries, is_stopped) = (!self.exits.is_empty(), !self.tries.is_empty(), self.stop.borrow().any());
+            let (now, waits) = (Instant::now(), runs || tries || missing.is_some());
             tokio::select! {
                 Some(ended) = self.exits.join_next(), if runs => {
                     let (frame, end) = ended.map_err(|error| while_trying("wait for claude")(error.into()))?;
@@ -88,12 +104,23 @@ impl RunEvents {
                 tried = self.tries.next(), if tries => return Ok(tried.map_or(RunEvent::Changed, RunEvent::Tried)),
                 () = &mut place, if missing.is_some() => return Ok(RunEvent::Changed),
                 _ = self.stop.wait_for(|signals| signals.any()), if tries && !is_stopped => self.tries.end().await,
-                () = tokio::time::sleep(LOOK), if runs || tries || missing.is_some() => {
-                    looks += 1;
+                Ok(()) = self.reported.changed(), if waits && !self.look_times.is_soon(now) => {
+                    self.look_times.report(Instant::now());
+                }
+                () = tokio::time::sleep(self.look_times.pause(now)), if waits => {
                     let is_written = self.seen_version != Some(store.changes().version_of_others()?);
+                    if is_written {
+                        self.look_times.notice(Instant::now());
+                    }
                     let has_come = || watched.is_due(Timestamp::now());
-                    if is_written || has_come() || looks.is_multiple_of(CLOSELY) && watched.has_changed(store) {
+                    if is_written || has_come() {
                         return Ok(RunEvent::Changed);
+                    }
+                    if closely.elapsed() >= CLOSELY {
+                        closely = Instant::now();
+                        if watched.has_changed(store) {
+                            return Ok(RunEvent::Changed);
+                        }
                     }
                 }
                 else => return Ok(RunEvent::Idle),
