@@ -106,8 +106,9 @@ pub(crate) fn named(app: &App<'_>, id: &str) -> Result<Target, AppError> {
     Ok(app.store.lookup(Scope::QuestionsFirst, &lookup::id_of(app, id)?)?)
 }
 
-/// Finds the question that an id names. The id of a chain or agent names its only open question.
-pub(crate) fn question_named(app: &App<'_>, id: &str) -> Result<RequestId, AppError> {
+/// Finds the question that an id names. The id of a chain or agent names its only open question or, with `replace` and if none is
+/// open, the one that was answered last.
+pub(crate) fn question_named(app: &App<'_>, id: &str, replace: bool) -> Result<RequestId, AppError> {
     let agent = match named(app, id)? {
         // A request that is not a question is refused when it is answered.
         Target::Request(request) => return Ok(request),
@@ -116,6 +117,11 @@ pub(crate) fn question_named(app: &App<'_>, id: &str) -> Result<RequestId, AppEr
     let open = app.store.questions(Some(agent), true)?;
     match open.as_slice() {
         [only] => Ok(only.id),
+        [] if replace => {
+            let answered = app.store.questions(Some(agent), false)?.into_iter().filter(|asked| asked.answer.is_some());
+            let last = answered.max_by_key(|asked| asked.answered);
+            last.map(|asked| asked.id).ok_or_else(|| AnswerError::NoAnswer(agent).into())
+        }
         [] => Err(AnswerError::NoOpenQuestion(agent).into()),
         _ => Err(AnswerError::SeveralOpenQuestions { agent, open }.into()),
     }
@@ -297,13 +303,16 @@ mod tests {
         let caller = store.start(store.root());
         let app = testing::app(&store);
         let id = caller.frame.to_string();
-        let none = question_named(&app, &id).unwrap_err();
+        let none = question_named(&app, &id, false).unwrap_err();
         assert!(matches!(none, AppError::Answer(AnswerError::NoOpenQuestion(_))), "{none}");
         let question = ask(&store, caller, "When?");
-        assert_eq!(question_named(&app, &id).unwrap(), question);
-        assert_eq!(question_named(&app, &question.to_string()).unwrap(), question);
+        assert_eq!(question_named(&app, &id, false).unwrap(), question);
+        assert_eq!(question_named(&app, &question.to_string(), false).unwrap(), question);
+        answer(&app, &input(question, "Jan 1st")).unwrap();
+        assert_eq!(question_named(&app, &id, true).unwrap(), question);
         ask(&store, caller, "Where?");
-        let several = question_named(&app, &id).unwrap_err();
+        ask(&store, caller, "Why?");
+        let several = question_named(&app, &id, false).unwrap_err();
         assert!(matches!(several, AppError::Answer(AnswerError::SeveralOpenQuestions { .. })), "{several}");
     }
 

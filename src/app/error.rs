@@ -45,6 +45,8 @@ pub(crate) enum AnswerError {
     Changed(RequestId),
     #[error("{} has no open question", .0.short())]
     NoOpenQuestion(FrameId),
+    #[error("{} has no answer that could be replaced", .0.short())]
+    NoAnswer(FrameId),
     #[error("{} has {} open questions", agent.short(), open.len())]
     SeveralOpenQuestions { agent: FrameId, open: Vec<Question> },
     /// The asker's Claude session belongs to an agent.

@@ -183,7 +183,7 @@ fn spawn(app: &App<'_>, surroundings: &impl Surroundings, given: Spawn) -> Resul
 }
 
 fn answer(app: &App<'_>, surroundings: &impl Surroundings, given: Answer) -> Result<Output, AppError> {
-    let question = answer::question_named(app, &given.id)?;
+    let question = answer::question_named(app, &given.id, false)?;
     let asked = app.store.questions(question, false)?.pop().ok_or(StoreError::UnknownRequest(question))?;
     if !matches!(asked.kind, RequestKind::Ask(_)) {
         // A person must have seen the call or plan that they allow, and the model could tell them anything.

@@ -73,7 +73,7 @@ pub(crate) fn answers() -> ArgValueCandidates {
             return Vec::new();
         };
         let asked = existing(&context, |store| {
-            let id = answer::question_named(&context.app(store), &name)?;
+            let id = answer::question_named(&context.app(store), &name, false)?;
             Ok::<_, AppError>(store.questions(id, false)?.pop())
         });
         match asked.flatten().map(|asked| asked.kind) {

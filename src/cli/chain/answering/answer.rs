@@ -87,7 +87,7 @@ impl Answer {
         };
         let store = context.store()?;
         let app = for_people(context, &store)?;
-        let id = answer::question_named(&app, &name)?;
+        let id = answer::question_named(&app, &name, self.replace)?;
         let asked = store.questions(id, false)?.pop();
         let (text, is_verbatim) = self.given(id, asked.as_ref())?;
         let input =

@@ -27,6 +27,8 @@ impl From<AnswerError> for CliError {
             AnswerError::Changed(question) => {
                 Self::usage(message).hint(format!("look at it again: agent-cli questions {}", question.short()))
             }
+            AnswerError::NoAnswer(chain) => Self::new(ExitStatus::NoSuchFrame, message)
+                .hint(format!("agent-cli history {} lists its questions", chain.short())),
             AnswerError::NoOpenQuestion(_) => {
                 Self::new(ExitStatus::NoSuchFrame, message).hint("agent-cli questions lists the open questions")
             }
