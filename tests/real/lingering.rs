@@ -42,7 +42,7 @@ fn sessions(agents: &[Value]) -> Vec<Value> {
 
 fn without_a_pause_each_agent_is_started_once(version: &str) {
     let chain = Chain::with_model(version, MessagesApi::start(nested(4, "")));
-    assert_eq!(chain.ok(&["spawn", "--prompt", "depth 1"]), "Jan 1st\n");
+    assert_eq!(chain.ok(&["spawn", "--linger", "10m", "--prompt", "depth 1"]), "Jan 1st\n");
     assert_eq!(chain.api.count(), 7, "requests");
     let root = chain.json(&["ls", "--all", "--json"])[0]["id"].as_str().unwrap().to_owned();
     let agents = agents(&chain, &root);
