@@ -84,7 +84,7 @@ fn questions_appear_and_go_without_a_key() {
               ago in
               [PROJECT]
             Which colour?
-            a  l  o  s  p  ? help  q quit
+            a  l  o  s  p  d  ? help  q quit
             ");
         }
         world.answer_to("Which colour?", "red");
@@ -208,6 +208,26 @@ fn a_chain_is_stopped_paused_and_resumed() {
     assert_eq!(world.questions().len(), 0);
     dashboard.types("q");
     dashboard.ends().succeeds();
+}
+
+#[test]
+fn a_chain_is_removed_after_a_confirmation() {
+    let world = World::with_hooks();
+    world.file("fails.md", "fail API Error: 400 boom\n");
+    world.run(&["spawn", "fails.md"]).exits_with(1);
+    let (dashboard, screen) = opened(&world, &[], 80);
+    shows(&screen, "boom");
+    dashboard.types("d");
+    shows(&screen, "remove ");
+    dashboard.types("n");
+    wait_until("it was not meant", || !screen.text().contains("y: yes"));
+    shows(&screen, "boom");
+    dashboard.types("dy");
+    shows(&screen, "removed ");
+    shows(&screen, "nothing needs you");
+    dashboard.types("q");
+    dashboard.ends().succeeds();
+    assert!(world.run(&["ls", "--all"]).succeeds().stderr.starts_with("no chains yet"));
 }
 
 #[test]

@@ -93,10 +93,12 @@ fn one_line(text: &str) -> String {
 fn keys(model: &Model, width: usize) -> Line<'static> {
     let named = KEYS.iter().filter(|(key, name, _)| !name.is_empty() && model.has_effect(key));
     let long: Vec<String> = named.clone().map(|(key, name, _)| format!("{key} {name}")).collect();
+    // It is used least.
+    let most: Vec<String> = long.iter().filter(|key| !key.starts_with("d ")).cloned().collect();
     let short: Vec<String> = named
         .map(|(key, name, _)| if matches!(*key, "?" | "q") { format!("{key} {name}") } else { (*key).to_owned() })
         .collect();
-    for keys in [&long[..], &short[..], &short[short.len() - 2..]] {
+    for keys in [&long[..], &most[..], &short[..], &short[short.len() - 2..]] {
         let line = keys.join("  ");
         if columns(&line) <= width {
             return Line::styled(line, dim());

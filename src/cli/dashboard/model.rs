@@ -46,6 +46,8 @@ pub(super) enum View {
 pub(super) enum Question {
     /// Whether to stop this chain.
     Stop(FrameId),
+    /// Whether to remove it.
+    Remove(FrameId),
     /// Whether to quit, which stops the agents that this process runs.
     Quit,
 }
@@ -67,6 +69,7 @@ pub(super) enum Action {
     Open(FrameId),
     Stop(FrameId, StopKind),
     Resume(FrameId),
+    Remove(FrameId),
     /// Read the board again, because it now shows other projects.
     Reload,
     /// Suspend the process, until the person returns from the shell.
@@ -101,7 +104,7 @@ impl Model {
         let at = chains.iter().position(|(_, chain)| Some(chain.id) == self.selected);
         self.select(at.unwrap_or(self.place));
         let is_gone = |id: FrameId| !self.board.chains.iter().any(|(_, chain)| chain.id == id);
-        if matches!(self.view, View::Confirm(Question::Stop(id)) if is_gone(id)) {
+        if matches!(self.view, View::Confirm(Question::Stop(id) | Question::Remove(id)) if is_gone(id)) {
             self.view = View::Chains;
         }
     }
@@ -128,6 +131,7 @@ impl Model {
                 self.view = View::Chains;
                 match (question, key.code) {
                     (Question::Stop(chain), KeyCode::Char('y')) => Some(Action::Stop(chain, StopKind::Stop)),
+                    (Question::Remove(chain), KeyCode::Char('y')) => Some(Action::Remove(chain)),
                     (Question::Quit, KeyCode::Char('y')) => Some(Action::Quit),
                     _ => None,
                 }
@@ -161,7 +165,7 @@ impl Model {
                 None
             }
             KeyCode::Char('q') => Some(Action::Quit),
-            KeyCode::Enter | KeyCode::Char('a' | 'l' | 'o' | 's' | 'p' | 'r') => self.act(key),
+            KeyCode::Enter | KeyCode::Char('a' | 'l' | 'o' | 's' | 'p' | 'r' | 'd') => self.act(key),
             _ => None,
         }
     }
@@ -185,13 +189,17 @@ impl Model {
                 self.view = View::Confirm(Question::Stop(id));
                 None
             }
+            KeyCode::Char('d') => {
+                self.view = View::Confirm(Question::Remove(id));
+                None
+            }
             _ => None,
         }
     }
 
     /// Whether this key does something now.
     pub(super) fn has_effect(&self, key: &str) -> bool {
-        let is_of_a_chain = matches!(key, "a" | "l" | "o" | "s" | "p" | "r");
+        let is_of_a_chain = matches!(key, "a" | "l" | "o" | "s" | "p" | "r" | "d");
         let code = key.chars().next().map(KeyCode::Char);
         let acts = |chain| code.is_some_and(|code| refused(code, chain).is_none());
         !is_of_a_chain || self.selected_chain().is_some_and(acts)
@@ -226,6 +234,9 @@ fn refused(key: KeyCode, chain: &ChainView) -> Option<&'static str> {
         }
         KeyCode::Char('r') if is_asked && state.actor() == Actor::Asked => "it waits for your answer: a",
         KeyCode::Char('r') if matches!(state, ShownState::Working) => "it is working",
+        KeyCode::Char('d') if !chain.doing.is_empty() || matches!(state, ShownState::Working) => {
+            "it is working: s stops it"
+        }
         KeyCode::Char('r') if matches!(state, ShownState::Limit { .. }) => {
             "its usage limit is reached: agent-cli resume ID --now retries now"
         }

@@ -12,7 +12,7 @@ use rustix::termios::tcgetpgrp;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::app::chains::{in_background, resume, stop, unattended};
+use crate::app::chains::{in_background, remove, resume, stop, unattended};
 use crate::app::lists::board::{self, Input};
 use crate::claude::invocation::STATE_DIR;
 use crate::cli::chain::answering::inbox;
@@ -224,6 +224,7 @@ impl<'a> Session<'a> {
             Action::Open(chain) => self.command(&["open", &chain.to_string()])?,
             Action::Stop(chain, kind) => self.stop(chain, kind)?,
             Action::Resume(chain) => self.resume(chain)?,
+            Action::Remove(chain) => self.remove(chain)?,
             Action::Suspend => self.lend(suspend)?,
             Action::Redraw => drop(self.screen.retake()),
             Action::Reload => {}
@@ -266,6 +267,12 @@ impl<'a> Session<'a> {
         let input = stop::Input { id: chain.to_string(), kind, now: false, reason: None, waits: None };
         let outcome = stop::stop(&self.context.app(self.store), input)?;
         self.model.said = Some(line(&outcome));
+        Ok(())
+    }
+
+    fn remove(&mut self, chain: FrameId) -> Result<(), CliError> {
+        remove::remove(&self.context.app(self.store), remove::Input { root: chain, ignored: false })?;
+        self.model.said = Some(format!("removed {}", chain.short()));
         Ok(())
     }
 

@@ -116,7 +116,7 @@ fn each_width_shows_who_must_act() {
     [ID], 1 agent, $0.25, started 0 s ago in /home/dev/api
     Which server shall get the release, and when?
     The old one is down.
-    a answer  l logs  o open  s stop  p pause  ? help  q quit
+    a answer  l logs  o open  s stop  p pause  d remove  ? help  q quit
     ");
     insta::assert_snapshot!(text(&model, 80, 20), @"
     2 need you, 1 working, 1 waiting, 1 done today               r continues a chain
@@ -138,7 +138,7 @@ fn each_width_shows_who_must_act() {
     [ID], 1 agent, $0.25, started 0 s ago in /home/dev/api
     Which server shall get the release, and when?
     The old one is down.
-    a answer  l logs  o open  s stop  p pause  ? help  q quit
+    a answer  l logs  o open  s stop  p pause  d remove  ? help  q quit
     ");
     insta::assert_snapshot!(text(&model, 60, 15), @"
     2 need you, 1 working, 1 waiting, 1 done today
@@ -177,7 +177,7 @@ fn each_width_shows_who_must_act() {
     Which server shall get the release, and
       when?
     The old one is down.
-    a  l  o  s  p  ? help  q quit
+    a  l  o  s  p  d  ? help  q quit
     ");
     insta::assert_snapshot!(text(&model, 20, 10), @"
     2 need you
@@ -257,7 +257,10 @@ fn keys_act_on_the_selected_chain() {
     assert_eq!((press(&mut model, 'r'), &model.said), (Some(Action::Resume(failed)), &None));
     assert_eq!((press(&mut model, 'a'), model.said.as_deref()), (None, Some("it asks nothing")));
     assert_eq!(model.press(enter), Some(Action::Logs(failed)));
+    assert_eq!((press(&mut model, 'd'), model.view), (None, View::Confirm(Question::Remove(failed))));
+    assert_eq!(press(&mut model, 'y'), Some(Action::Remove(failed)));
     press(&mut model, 'j');
+    assert_eq!((press(&mut model, 'd'), model.said.as_deref()), (None, Some("it is working: s stops it")));
     assert_eq!(press(&mut model, 'p'), Some(Action::Stop(works, StopKind::Pause)));
     assert_eq!((press(&mut model, 's'), model.view), (None, View::Confirm(Question::Stop(works))));
     assert_eq!((press(&mut model, 'x'), model.view), (None, View::Chains), "any other key is a no");
@@ -273,7 +276,7 @@ fn keys_act_on_the_selected_chain() {
     }
     press(&mut model, 'g');
     assert_eq!(model.selected, Some(asks));
-    for keys in ["alosp?q", "losr?q", "losp?q", "lospr?q", "lo?q"] {
+    for keys in ["alospd?q", "losrd?q", "losp?q", "losprd?q", "lod?q"] {
         let shown = drawn(&model, 80, 20).pop().unwrap();
         assert_eq!(shown.split("  ").filter_map(|key| key.chars().next()).collect::<String>(), keys, "{shown}");
         press(&mut model, 'j');

@@ -134,6 +134,9 @@ pub(super) fn surroundings(model: &Model) -> [String; 2] {
 pub(super) fn question(model: &Model, question: Question) -> String {
     match question {
         Question::Stop(chain) => format!("stop {}? y: yes, other keys: no", of(model, chain)),
+        Question::Remove(chain) => {
+            format!("remove {}, its conversations and its history? y: yes, other keys: no", of(model, chain))
+        }
         Question::Quit => "stop watching, and the agents that it runs? y: yes, other keys: no".to_owned(),
     }
 }
@@ -144,13 +147,14 @@ fn of(model: &Model, id: FrameId) -> String {
 }
 
 /// The keys, their short names, and descriptions of their effects.
-pub(super) const KEYS: [(&str, &str, &str); 10] = [
+pub(super) const KEYS: [(&str, &str, &str); 11] = [
     ("a", "answer", "answer what the chain asks"),
     ("l", "logs", "what its agents say and do, as it happens"),
     ("o", "open", "open a copy of its conversation in claude"),
     ("s", "stop", "stop it: its running tools finish first"),
     ("p", "pause", "pause it; r continues it"),
     ("r", "resume", "resume it in a process of its own"),
+    ("d", "remove", "remove it: its conversations and history, too"),
     ("t", "", "this project, or all projects"),
     ("?", "help", "this page"),
     ("q", "quit", "leave; under watch, also stop its agents"),
