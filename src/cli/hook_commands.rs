@@ -3,7 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -113,16 +113,23 @@ impl PermissionTool {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         expect_a_program("permission")?;
         let asking = context.asking()?.map(|asking| Asking { patience: self.patience.patience(), ..asking });
-        for line in io::stdin().lock().split(b'\n') {
-            let line = line.map_err(|error| CliError::failed(format!("cannot read what claude asks: {error}")))?;
-            let answer = permission_server::respond(&line, |call| {
+        let mut input = BufReader::new(io::stdin());
+        loop {
+            let mut line = Vec::new();
+            let read = input.read_until(b'\n', &mut line);
+            if read.map_err(|error| CliError::failed(format!("cannot read what claude asks: {error}")))? == 0 {
+                break;
+            }
+            let answer = permission_server::respond(line.trim_ascii_end(), |call| {
                 permission::decide(asking.as_ref(), call, |caller, error| {
                     note(context, caller, "permission", &error.into());
                 })
             });
             let Some(answer) = answer else { continue };
             print_json(&answer)?;
-            if permission_server::lists_tools(&answer) && asking.as_ref().is_some_and(permission::is_introduced) {
+            // What was sent together with the question for the tools is answered, too.
+            let is_all = input.buffer().is_empty() && permission_server::lists_tools(&answer);
+            if is_all && asking.as_ref().is_some_and(permission::is_introduced) {
                 break;
             }
         }

@@ -1,11 +1,12 @@
 //! The files of a frame that exist only during an attempt, for its `claude` and the process that runs it.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::PathBuf;
 
 use crate::core::id::FrameId;
 use crate::failpoint::{self, Step};
+use crate::store::files::durable::create_private;
 use crate::store::files::entries::remove;
 use crate::store::files::state_dir::StateDir;
 
@@ -37,7 +38,7 @@ impl StateDir {
     /// the attempt.
     pub(crate) fn introduce_permission_tool(&self, frame: FrameId) -> io::Result<bool> {
         let file = self.frame_path(frame).join(INTRODUCED);
-        match failpoint::around(Step::Settings, || File::create_new(&file)) {
+        match failpoint::around(Step::Settings, || create_private(&file)) {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             Err(error) => Err(error),
@@ -96,5 +97,26 @@ impl StateDir {
     /// Withdraws the request to stop.
     pub(crate) fn forget_stop(&self, frame: FrameId) -> io::Result<()> {
         remove(&self.stop_file(frame))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::store::files::durable::PRIVATE;
+
+    #[test]
+    fn the_permission_tool_is_introduced_once_and_privately() {
+        let temp = tempfile::tempdir().unwrap();
+        let (dir, frame) = (StateDir::new(temp.path()).unwrap(), FrameId::random());
+        assert!(dir.introduce_permission_tool(frame).is_err(), "there is no such agent");
+        let folder = dir.frame_dir(frame).unwrap();
+        assert_eq!([(); 2].map(|()| dir.introduce_permission_tool(frame).unwrap()), [true, false]);
+        let mode = fs::metadata(folder.join(INTRODUCED)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, PRIVATE);
+        dir.clear_attempt(frame).unwrap();
+        assert!(dir.introduce_permission_tool(frame).unwrap(), "the next attempt");
     }
 }
