@@ -1,7 +1,11 @@
 //! Calls that need an approval: a person sees all of what they allow.
 
+use std::io::{Read as _, Write as _};
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
+use crate::gate::wait_until;
 use crate::inbox::shows;
 use crate::world::World;
 
@@ -257,4 +261,37 @@ fn a_long_question_is_shown_whole() {
       any text)
     --- exit status: 0
     ");
+}
+
+/// Claude Code starts the tool again for a call. Until then nothing runs, and what it has asked is answered.
+#[test]
+fn the_tool_for_approvals_ends_once_it_is_known() {
+    let world = World::new();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    world.spawn_paused("root.md");
+    let root = world.log().starts[0].session().to_owned();
+    let list = json!({"id": 1, "method": "tools/list"});
+    let both = format!("{list}\n{}\n", json!({"id": 2, "method": "ping"}));
+    // What was sent together with the list keeps the first one; the second one ends; the third is not the first that is known.
+    for (sent, answers, ends) in
+        [(both.clone(), 2, false), (format!("{list}\n"), 1, true), (format!("{list}\n"), 1, false)]
+    {
+        let command = world
+            .command(["permission"])
+            .with("AGENT_CLI_AGENT_ID", &root)
+            .with("AGENT_CLI_ATTEMPT", "4f2c1a90-0000-4000-8000-000000000000");
+        let mut tool = command.into_command();
+        let mut tool = tool.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut input = tool.stdin.take().unwrap();
+        input.write_all(sent.as_bytes()).unwrap();
+        if ends {
+            wait_until("the tool ends with its input open", || tool.try_wait().unwrap().is_some());
+        }
+        drop(input);
+        let mut said = String::new();
+        tool.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!(said.lines().count(), answers, "{said}");
+        assert!(tool.wait().unwrap().success());
+    }
+    world.run(&["fsck"]).succeeds();
 }

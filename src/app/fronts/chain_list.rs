@@ -149,12 +149,13 @@ fn part_of<T>(
     place: impl Fn(&T) -> (FrameId, Section),
 ) -> Result<(Vec<T>, bool), AppError> {
     let (mut part, mut counted) = (Vec::new(), HashSet::new());
+    let most = skip.saturating_add(MOST);
     for (current, section) in sections.iter().enumerate() {
         let found: Vec<FrameId> = all.iter().filter(|chain| may_belong(chain, *section)).copied().collect();
         let mut unread = found.as_slice();
         while !unread.is_empty() {
             // One more than the part holds tells whether there is another part.
-            let (few, rest) = unread.split_at(MOST.min(skip + MOST + 1 - counted.len()).min(unread.len()));
+            let (few, rest) = unread.split_at(MOST.min((most - counted.len()).saturating_add(1)).min(unread.len()));
             unread = rest;
             for chain in read(few)? {
                 let (id, actual) = place(&chain);
@@ -162,7 +163,7 @@ fn part_of<T>(
                 if !sections.iter().position(|section| *section == actual).is_some_and(is_in) || !counted.insert(id) {
                     continue;
                 }
-                if counted.len() > skip + MOST {
+                if counted.len() > most {
                     return Ok((part, true));
                 }
                 if counted.len() > skip {
@@ -284,7 +285,7 @@ mod tests {
         };
         let needs = Show::Section(Section::NeedsYou);
         assert_eq!([part(needs, None, 0), part(needs, None, 1)], [(MOST, true, true), (3, false, true)]);
-        assert_eq!(part(needs, None, 2), (0, false, true));
+        assert_eq!([2, usize::MAX].map(|far| part(needs, None, far)), [(0, false, true); 2]);
         assert_eq!(part(needs, Some("EVEN1"), 0), ((MOST + 3) / 2, false, true));
         let all = MOST + 3;
         assert_eq!(
