@@ -125,12 +125,8 @@ impl PermissionTool {
                     note(context, caller, "permission", &error.into());
                 })
             });
-            let Some(answer) = answer else { continue };
-            print_json(&answer)?;
-            // What was sent together with the question for the tools is answered, too.
-            let is_all = input.buffer().is_empty() && permission_server::lists_tools(&answer);
-            if is_all && asking.as_ref().is_some_and(permission::is_introduced) {
-                break;
+            if let Some(answer) = answer {
+                print_json(&answer)?;
             }
         }
         Ok(ExitStatus::Ok)

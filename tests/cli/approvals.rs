@@ -1,11 +1,10 @@
 //! Calls that need an approval: a person sees all of what they allow.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::gate::wait_until;
 use crate::inbox::shows;
 use crate::world::World;
 
@@ -263,35 +262,35 @@ fn a_long_question_is_shown_whole() {
     ");
 }
 
-/// Claude Code starts the tool again for a call. Until then nothing runs, and what it has asked is answered.
+/// A call that Claude Code sends to a tool that is ending fails, and an approval that a person gave is lost.
 #[test]
-fn the_tool_for_approvals_ends_once_it_is_known() {
+fn the_tool_for_approvals_answers_while_its_input_is_open() {
     let world = World::new();
     world.file("root.md", "ask When?\nreply {result}\n");
     world.spawn_paused("root.md");
     let root = world.log().starts[0].session().to_owned();
-    let list = json!({"id": 1, "method": "tools/list"});
-    let both = format!("{list}\n{}\n", json!({"id": 2, "method": "ping"}));
-    // What was sent together with the list keeps the first one; the second one ends; the third is not the first that is known.
-    for (sent, answers, ends) in
-        [(both.clone(), 2, false), (format!("{list}\n"), 1, true), (format!("{list}\n"), 1, false)]
+    let command = world
+        .command(["permission"])
+        .with("AGENT_CLI_AGENT_ID", &root)
+        .with("AGENT_CLI_ATTEMPT", "4f2c1a90-0000-4000-8000-000000000000");
+    let mut tool = command.into_command().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = tool.stdin.take().unwrap();
+    let mut answers = BufReader::new(tool.stdout.take().unwrap()).lines();
+    let call = json!({"tool_name": "Write", "input": {}, "tool_use_id": "toolu_1"});
+    for (id, (method, parameters)) in [
+        ("initialize", json!({})),
+        ("tools/list", json!({})),
+        ("tools/list", json!({})),
+        ("tools/call", json!({"name": "permission", "arguments": call})),
+    ]
+    .into_iter()
+    .enumerate()
     {
-        let command = world
-            .command(["permission"])
-            .with("AGENT_CLI_AGENT_ID", &root)
-            .with("AGENT_CLI_ATTEMPT", "4f2c1a90-0000-4000-8000-000000000000");
-        let mut tool = command.into_command();
-        let mut tool = tool.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut input = tool.stdin.take().unwrap();
-        input.write_all(sent.as_bytes()).unwrap();
-        if ends {
-            wait_until("the tool ends with its input open", || tool.try_wait().unwrap().is_some());
-        }
-        drop(input);
-        let mut said = String::new();
-        tool.stdout.take().unwrap().read_to_string(&mut said).unwrap();
-        assert_eq!(said.lines().count(), answers, "{said}");
-        assert!(tool.wait().unwrap().success());
+        writeln!(input, "{}", json!({"id": id, "method": method, "params": parameters})).unwrap();
+        let answer: Value = serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap();
+        assert_eq!(answer["id"], id, "{answer}");
+        assert!(answer["result"].is_object(), "{answer}");
     }
-    world.run(&["fsck"]).succeeds();
+    drop(input);
+    assert!(tool.wait().unwrap().success());
 }

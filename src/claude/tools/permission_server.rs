@@ -88,13 +88,6 @@ pub(crate) fn respond(line: &[u8], decide: impl FnOnce(&PermissionCall) -> Permi
     Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
 }
 
-/// Whether an answer lists the tools. Claude Code asks for the list when it starts the server, and then for nothing until a call
-/// needs an approval. A server that has ended by then is started again, and Claude Code, when it ends, takes 50 ms to end a server
-/// that runs.
-pub(crate) fn lists_tools(answer: &Value) -> bool {
-    answer["result"].get("tools").is_some()
-}
-
 fn refused(id: &Value, code: i32, why: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": why}})
 }
@@ -161,7 +154,6 @@ mod tests {
         let answer = said(&begin).unwrap();
         assert_eq!((&answer["id"], &answer["result"]["protocolVersion"]), (&json!("a"), &json!("2025-06-18")));
         let tools = said(&json!({"id": 1, "method": "tools/list"})).unwrap();
-        assert!(lists_tools(&tools) && !lists_tools(&answer));
         let longest = Duration::from_secs(20);
         let server = config(Path::new("/opt/agent-cli"), &[("A", "b".to_owned())], " --linger 20", longest).unwrap();
         let (name, server) = server["mcpServers"].as_object().unwrap().iter().next().unwrap();

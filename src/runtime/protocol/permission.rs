@@ -34,7 +34,7 @@ use crate::runtime::protocol::printed_call::{PrintedCall, printed};
 use crate::runtime::protocol::suspension::{REPEATED, Suspension};
 use crate::runtime::protocol::{Asking, linger, questions};
 use crate::runtime::requests::place;
-use crate::store::{Attempt, Attempts, Attending, Caller, ResultUse, StateDir, Store};
+use crate::store::{Attempt, Attempts, Attending, Caller, ResultUse, Store};
 
 /// The message to an agent whose question reached no hook: hooks are disabled.
 const NO_QUESTIONS: &str = "questions cannot be asked this way here: run `agent-cli ask QUESTION` and end your turn";
@@ -56,13 +56,6 @@ pub(crate) fn decide(
         note(asking.caller, error);
         unknown()
     })
-}
-
-/// Whether `claude` now knows the tool, and will start the server again for a call. A `claude` that asks for the tools of the new
-/// server, too, would otherwise start one after the other.
-pub(crate) fn is_introduced(asking: &Asking) -> bool {
-    StateDir::new(&asking.state_dir)
-        .is_ok_and(|dir| dir.introduce_permission_tool(asking.caller.frame).unwrap_or(false))
 }
 
 /// A rule requires a person's approval for a call that asks a person: by answering the questions, the person has approved it.

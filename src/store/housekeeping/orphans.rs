@@ -15,7 +15,7 @@ use crate::store::files::durable::TEMPORARY;
 use crate::store::files::entries::{entries, remove, size};
 use crate::store::files::lease::Lease;
 use crate::store::files::state_dir::StateDir;
-use crate::store::files::state_dir::attempt_files::{INTRODUCED, MESSAGE, STOP};
+use crate::store::files::state_dir::attempt_files::{MESSAGE, STOP};
 
 /// A file or directory that can be removed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,8 +37,7 @@ impl Orphan {
 }
 
 /// Files that every attempt writes and removes at its end.
-const ROUTINE: [&str; 7] =
-    ["answered.jsonl", "opened.jsonl", "settings.json", "permission-tool.json", INTRODUCED, STOP, MESSAGE];
+const ROUTINE: [&str; 6] = ["answered.jsonl", "opened.jsonl", "settings.json", "permission-tool.json", STOP, MESSAGE];
 
 /// The prefix of directories that are about to be deleted.
 pub(crate) const TRASH: &str = "trash-";

@@ -5,8 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::core::id::FrameId;
-use crate::failpoint::{self, Step};
-use crate::store::files::durable::create_private;
+use crate::failpoint::Step;
 use crate::store::files::entries::remove;
 use crate::store::files::state_dir::StateDir;
 
@@ -20,8 +19,6 @@ const STOP_NOTICED: &[u8] = b"noticed";
 const STOP_FOR_BUDGET: &[u8] = b"budget";
 /// The name of the file that announces messages for a frame's agent.
 pub(crate) const MESSAGE: &str = "message";
-/// The name of the file that exists once `claude` knows the tool that decides on approvals.
-pub(crate) const INTRODUCED: &str = "permission-tool.introduced";
 
 impl StateDir {
     /// The settings for a frame's `claude`.
@@ -32,17 +29,6 @@ impl StateDir {
     /// The file that points a frame's `claude` to the tool that decides on approvals.
     pub(crate) fn permission_tool(&self, frame: FrameId) -> PathBuf {
         self.frame_path(frame).join("permission-tool.json")
-    }
-
-    /// Notes that the tool that decides on approvals was introduced to a frame's `claude`. Returns whether this is the first time in
-    /// the attempt.
-    pub(crate) fn introduce_permission_tool(&self, frame: FrameId) -> io::Result<bool> {
-        let file = self.frame_path(frame).join(INTRODUCED);
-        match failpoint::around(Step::Settings, || create_private(&file)) {
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(error),
-        }
     }
 
     /// The file that asks a frame's `claude` to stop when its running tool has finished.
@@ -97,26 +83,5 @@ impl StateDir {
     /// Withdraws the request to stop.
     pub(crate) fn forget_stop(&self, frame: FrameId) -> io::Result<()> {
         remove(&self.stop_file(frame))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
-    use super::*;
-    use crate::store::files::durable::PRIVATE;
-
-    #[test]
-    fn the_permission_tool_is_introduced_once_and_privately() {
-        let temp = tempfile::tempdir().unwrap();
-        let (dir, frame) = (StateDir::new(temp.path()).unwrap(), FrameId::random());
-        assert!(dir.introduce_permission_tool(frame).is_err(), "there is no such agent");
-        let folder = dir.frame_dir(frame).unwrap();
-        assert_eq!([(); 2].map(|()| dir.introduce_permission_tool(frame).unwrap()), [true, false]);
-        let mode = fs::metadata(folder.join(INTRODUCED)).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, PRIVATE);
-        dir.clear_attempt(frame).unwrap();
-        assert!(dir.introduce_permission_tool(frame).unwrap(), "the next attempt");
     }
 }
