@@ -14,7 +14,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
 use crate::runtime::run::unattended::change_watch::ChangeWatch;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
@@ -64,10 +64,14 @@ impl Events {
     }
 
     /// Waits for the next event, at most until `look`. `with_changes`: whether to report changes of the records.
-    pub(super) fn next(&mut self, look: Instant, with_changes: bool) -> Event {
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the records no longer exist or cannot be read.
+    pub(super) fn next(&mut self, store: &Store, look: Instant, with_changes: bool) -> Result<Event, StoreError> {
         let Self { runtime, keyboard, changes, interrupt, terminate, hang_up, resized, continued, said, over } = self;
         runtime.block_on(async {
-            tokio::select! {
+            Ok(tokio::select! {
                 biased;
                 () = over.notified() => Event::Over,
                 _ = interrupt.recv() => Event::Stop,
@@ -77,9 +81,9 @@ impl Events {
                 is_open = keyboard.next() => if is_open { Event::Keys } else { Event::Closed },
                 _ = resized.recv() => Event::Draw,
                 () = said.notified() => Event::Draw,
-                () = changes.next(), if with_changes => Event::Changed,
+                changed = changes.next(store), if with_changes => return changed.map(|()| Event::Changed),
                 () = tokio::time::sleep_until(look) => Event::Look,
-            }
+            })
         })
     }
 

@@ -47,10 +47,6 @@ pub(super) struct Session<'a> {
     screen: FullScreen,
     events: Events,
     model: Model,
-    /// The version of the records on the screen.
-    version: i64,
-    /// When to check for changes of the records, and the pause before that.
-    check: Option<(Instant, Duration)>,
     is_outdated: bool,
     next_look: Instant,
     not_before: Instant,
@@ -65,8 +61,6 @@ const IDLE: Duration = Duration::from_secs(60);
 /// The shortest pause between two reads of the records, and the pause as a multiple of the time that a read takes.
 const PAUSE: Duration = Duration::from_millis(100);
 const SHARE: u32 = 25;
-const DEBOUNCE: Duration = Duration::from_millis(20);
-const LONGEST_CHECK: Duration = Duration::from_secs(3);
 
 impl<'a> Session<'a> {
     pub(super) fn new(context: &'a Context, store: &'a Store, beside: Beside) -> Result<Self, CliError> {
@@ -82,30 +76,15 @@ impl<'a> Session<'a> {
         let model = Model::new(Context::directory(), continues, has_colours);
         let screen = FullScreen::take(move || said.notify_one()).map_err(unusable)?;
         let now = Instant::now();
-        let version = store.changes().version_of_others()?;
         let (is_outdated, next_look, not_before) = (true, now, now);
         let _attending = Attending::mark(store.dir())?;
-        Ok(Self {
-            context,
-            store,
-            beside,
-            screen,
-            events,
-            model,
-            version,
-            check: None,
-            is_outdated,
-            next_look,
-            not_before,
-            _attending,
-        })
+        Ok(Self { context, store, beside, screen, events, model, is_outdated, next_look, not_before, _attending })
     }
 
     /// Shows the dashboard until the person leaves or the watch has ended.
     pub(super) fn run(mut self) -> Result<ExitStatus, CliError> {
         self.look_at_continuer()?;
         loop {
-            self.check()?;
             self.look()?;
             self.model.said = screen::last_said().or(self.model.said.take());
             self.model.now = Timestamp::now();
@@ -113,16 +92,13 @@ impl<'a> Session<'a> {
                 return Ok(ExitStatus::Interrupted);
             }
             let look = if self.is_outdated { self.not_before } else { self.next_look };
-            let look = self.check.map_or(look, |(check, _)| check.min(look));
-            match self.events.next(look, !self.is_outdated) {
+            match self.events.next(self.store, look, !self.is_outdated)? {
                 Event::Keys => {
                     if let Some(exit) = self.keys()? {
                         return Ok(exit);
                     }
                 }
-                Event::Changed => {
-                    self.check = Some((Instant::now() + DEBOUNCE, DEBOUNCE));
-                }
+                Event::Changed => self.is_outdated = true,
                 Event::Look | Event::Draw => {}
                 Event::Continued => drop(self.screen.retake()),
                 // With a watch, this process ends when its agents have ended.
@@ -131,17 +107,6 @@ impl<'a> Session<'a> {
                 Event::Over => return Ok(ExitStatus::Ok),
             }
         }
-    }
-
-    /// Checks whether the records have changed, after a change of their files was noticed. On a slow disk, a transaction
-    /// completes long after the last change of its files. The check is therefore repeated.
-    fn check(&mut self) -> Result<(), CliError> {
-        let Some((at, pause)) = self.check.filter(|(at, _)| *at <= Instant::now()) else { return Ok(()) };
-        let version = self.store.changes().version_of_others()?;
-        let has_changed = std::mem::replace(&mut self.version, version) != version;
-        self.is_outdated |= has_changed;
-        self.check = (!has_changed && pause < LONGEST_CHECK).then_some((at + pause * 4, pause * 4));
-        Ok(())
     }
 
     /// Reads everything that may have changed, if it is time.

@@ -34,14 +34,14 @@ impl News {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
         runtime.block_on(async {
             let mut stop = signals::listen().map_err(cannot)?;
-            let (changes, mut news) = (ChangeWatch::new(&store), news::News::new(Timestamp::now()));
+            let (mut changes, mut news) = (ChangeWatch::new(&store), news::News::new(Timestamp::now()));
             let tick = Duration::try_from(TICK).unwrap_or(Duration::MAX);
             while is_read() {
                 for line in news.next(&context.app(&store))? {
                     print_line(&line)?;
                 }
                 tokio::select! {
-                    () = changes.next() => {}
+                    changed = changes.next(&store) => changed?,
                     () = tokio::time::sleep(tick) => {}
                     _ = stop.changed() => break,
                 }

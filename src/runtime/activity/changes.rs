@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
+use crate::runtime::activity::rechecks::Rechecks;
 use crate::runtime::activity::reports::{Report, Reports, WITHOUT_REPORTS};
 use crate::store::Store;
 
@@ -22,9 +24,6 @@ pub(crate) struct Changes {
     /// The outputs that are followed, and by how many streams.
     followed: Mutex<HashMap<PathBuf, usize>>,
 }
-
-/// The longest times until a write is visible after the system has reported it.
-const LATE: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(45)];
 
 /// A state of the records and of outputs, to compare with an earlier one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,28 +65,11 @@ impl Changes {
         let folder = store.dir().path().to_owned();
         let directory = identity(&folder);
         let records = Arc::new(Mutex::new(Records { store, version: None, directory }));
-        let (sender, of_reports) = (Arc::clone(&count), Arc::clone(&records));
-        let mut reports = Reports::new(&lock(&records).store, move |report| {
-            // The system reports a write before it is visible.
-            let is_late = || LATE.into_iter().any(|pause| (std::thread::sleep(pause), was_written(&of_reports)).1);
-            let is_of_records = report == Report::Records;
-            if !is_of_records || was_written(&of_reports) || is_late() {
-                sender.send_modify(|count| *count += u64::from(is_of_records));
-            }
-        });
-        if !reports.watch(&folder) {
-            let (sender, records) = (Arc::downgrade(&count), Arc::clone(&records));
-            std::thread::spawn(move || {
-                while let Some(sender) = sender.upgrade() {
-                    let is_new = was_written(&records);
-                    if is_new || sender.receiver_count() > 0 {
-                        sender.send_modify(|count| *count += u64::from(is_new));
-                    }
-                    drop(sender);
-                    std::thread::sleep(WITHOUT_REPORTS);
-                }
-            });
-        }
+        let (report, reported) = mpsc::channel();
+        let mut reports = Reports::new(&lock(&records).store, move |of| drop(report.send(of)));
+        let is_watched = reports.watch(&folder);
+        let (sender, of_thread) = (Arc::downgrade(&count), Arc::clone(&records));
+        std::thread::spawn(move || notice(&reported, is_watched, &sender, &of_thread));
         Self { count, reports: Mutex::new(reports), records, followed: Mutex::default() }
     }
 
@@ -142,6 +124,32 @@ impl Changes {
                     reports.unwatch(path);
                 }
             }
+        }
+    }
+}
+
+/// Wakes the streams, until nobody follows any more. Without reports, they also look at outputs every [`WITHOUT_REPORTS`].
+fn notice(reported: &Receiver<Report>, is_watched: bool, count: &Weak<watch::Sender<u64>>, records: &Mutex<Records>) {
+    let mut rechecks = Rechecks::default();
+    loop {
+        let until_next = || rechecks.next().map(|next| next.saturating_duration_since(Instant::now()));
+        let pause = until_next().unwrap_or(if is_watched { Duration::MAX } else { WITHOUT_REPORTS });
+        let report = reported.recv_timeout(pause);
+        let Some(count) = count.upgrade() else { return };
+        let now = Instant::now();
+        match report {
+            Ok(Report::Records) => rechecks.report(now),
+            Ok(Report::File(_) | Report::Gone(_)) => {
+                count.send_modify(|_| {});
+                continue;
+            }
+            Err(RecvTimeoutError::Timeout) => drop(rechecks.take_due(now)),
+            // The system reports nothing.
+            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(pause.min(WITHOUT_REPORTS)),
+        }
+        let is_new = was_written(records);
+        if is_new || !is_watched && count.receiver_count() > 0 {
+            count.send_modify(|count| *count += u64::from(is_new));
         }
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod look_times;
 pub(crate) mod next_request;
 pub(crate) mod now;
 mod output;
+pub(crate) mod rechecks;
 pub(crate) mod reports;
 
 /// How many bytes of a text views keep unless they show everything: an event may have any size.

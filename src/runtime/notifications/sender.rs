@@ -29,8 +29,8 @@ use crate::store::{Claimed, Notifications, SendOutcome, Serving, Store, StoreErr
 const AT_ONCE: usize = 8;
 /// How much longer than its command a claim lasts, because its end must be recorded.
 const SLACK: Duration = Duration::from_secs(10);
-/// A transaction changes its files more than once.
-const DEBOUNCE: Duration = Duration::from_millis(20);
+/// The shortest wait between two checks for what is due.
+const SHORTEST: Duration = Duration::from_millis(20);
 /// The longest wait between two checks: a clock can be set, and a machine can sleep.
 const TICK: Duration = Duration::from_secs(60);
 /// The interval between checks for silent agents.
@@ -221,7 +221,7 @@ async fn send(store: &Store, means: &mut SenderConfig, mut finishing: watch::Rec
                 sending.retain(|other| *other != claimed);
                 ended(store, commands, &claimed, &outcome)?;
             }
-            () = changes.next(), if !is_last => sleep(DEBOUNCE).await,
+            changed = changes.next(store), if !is_last => changed?,
             () = sleep(rest), if !is_last => {}
             _ = finishing.wait_for(|finish| *finish), if !is_last => {}
             () = &mut over => break,
@@ -277,7 +277,7 @@ fn until_next(store: &Store, commands: &Commands) -> Result<Duration, StoreError
     let next = store.outbox().list(Notifications::NextDue)?.pop();
     let next = next.map(|next| next.due.duration_since(Timestamp::now()));
     // Notifications that are due but were not claimed wait for another command to end.
-    let next = next.map(|next| Duration::try_from(next).unwrap_or(SHORT).max(DEBOUNCE));
+    let next = next.map(|next| Duration::try_from(next).unwrap_or(SHORT).max(SHORTEST));
     Ok(next.map_or(most, |next| next.min(most)))
 }
 

@@ -2,14 +2,18 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::future::pending;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use tokio::sync::Notify;
+use tokio::time::{sleep, sleep_until};
 
+use crate::runtime::activity::rechecks::{Recheck, Rechecks};
 use crate::runtime::activity::reports::{Report, Reports, WITHOUT_REPORTS};
-use crate::store::{StateDir, Store};
+use crate::store::{StateDir, Store, StoreError};
 
 /// Watches directories, not files: a file may not exist yet, and may be replaced.
 pub(crate) struct ChangeWatch {
@@ -21,6 +25,9 @@ pub(crate) struct ChangeWatch {
     gone: Arc<Mutex<HashSet<PathBuf>>>,
     /// Whether a folder that should be watched is not.
     misses_some: bool,
+    rechecks: Rechecks,
+    /// The version of the records at the last check.
+    version: Option<i64>,
 }
 
 /// Identifies a folder: its device and its number there.
@@ -38,7 +45,9 @@ impl ChangeWatch {
             }
             notice.notify_one();
         });
-        let mut changes = Self { reports, changed, watched: HashMap::new(), gone, misses_some: false };
+        let (rechecks, version) = (Rechecks::default(), None);
+        let mut changes =
+            Self { reports, changed, watched: HashMap::new(), gone, misses_some: false, rechecks, version };
         changes.watch_for(store.dir(), &[]);
         changes
     }
@@ -79,13 +88,34 @@ impl ChangeWatch {
         }
     }
 
-    /// Returns after a change, perhaps one that was made before this was called. If something is not watched, also returns
-    /// after a second.
-    pub(crate) async fn next(&self) {
-        if self.sees_all() {
-            self.changed.notified().await;
-        } else {
-            let _ = tokio::time::timeout(WITHOUT_REPORTS, self.changed.notified()).await;
+    /// Returns after a change, perhaps one that was made before this was called, and again if the records turn out to have changed
+    /// later than the system reported it. If something is not watched, also returns after a second.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the records no longer exist or cannot be read.
+    pub(crate) async fn next(&mut self, store: &Store) -> Result<(), StoreError> {
+        loop {
+            if let Some(check) = self.rechecks.take_due(Instant::now()) {
+                let version = Some(store.changes().version_of_others()?);
+                let is_new = std::mem::replace(&mut self.version, version) != version;
+                if check == Recheck::First || is_new {
+                    return Ok(());
+                }
+                continue;
+            }
+            let next = self.rechecks.next();
+            let recheck = async {
+                match next {
+                    Some(next) => sleep_until(next.into()).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                () = self.changed.notified() => self.rechecks.report(Instant::now()),
+                () = recheck => {}
+                () = sleep(WITHOUT_REPORTS), if !self.sees_all() => return Ok(()),
+            }
         }
     }
 }
@@ -114,18 +144,19 @@ mod tests {
         let mut changes = ChangeWatch::new(&store);
         // Its folder does not exist either.
         let file = project.path().join("out/report");
-        let noticed =
-            async |changes: &ChangeWatch| tokio::time::timeout(Duration::from_secs(60), changes.next()).await.is_ok();
+        let noticed = async |changes: &mut ChangeWatch| {
+            tokio::time::timeout(Duration::from_secs(60), changes.next(&store)).await.is_ok_and(|next| next.is_ok())
+        };
         changes.watch_for(dir, std::slice::from_ref(&file));
-        assert!(noticed(&changes).await, "what may have changed before");
+        assert!(noticed(&mut changes).await, "what may have changed before");
         fs::create_dir(project.path().join("out")).unwrap();
-        assert!(noticed(&changes).await, "the folder");
+        assert!(noticed(&mut changes).await, "the folder");
         changes.watch_for(dir, std::slice::from_ref(&file));
-        assert!(noticed(&changes).await, "what may have changed before");
+        assert!(noticed(&mut changes).await, "what may have changed before");
         fs::write(&file, "").unwrap();
-        assert!(noticed(&changes).await, "the file");
+        assert!(noticed(&mut changes).await, "the file");
         store.root();
-        assert!(noticed(&changes).await, "the database");
+        assert!(noticed(&mut changes).await, "the database");
     }
 
     #[tokio::test]
@@ -146,14 +177,30 @@ mod tests {
             }
             fs::create_dir(&folder).unwrap();
             let is_watched_anew = async |changes: &mut ChangeWatch| {
-                changes.next().await;
+                changes.next(&store).await.unwrap();
                 changes.watch_for(dir, &files);
                 changes.watched.get(&folder).copied() == identity(&folder) && changes.gone.lock().unwrap().is_empty()
             };
             let minute = Duration::from_secs(60);
             tokio::time::timeout(minute, async { while !is_watched_anew(&mut changes).await {} }).await.unwrap();
             fs::write(&files[0], "").unwrap();
-            tokio::time::timeout(minute, changes.next()).await.expect("the file is noticed");
+            tokio::time::timeout(minute, changes.next(&store)).await.expect("the file is noticed").unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_write_that_becomes_visible_after_the_look_is_noticed() {
+        let state = tempfile::tempdir().unwrap();
+        let (store, other) = (Store::open(state.path()).unwrap(), Store::open(state.path()).unwrap());
+        let mut changes = ChangeWatch::new(&store);
+        // Only the reports of this test count.
+        changes.reports.unwatch(store.dir().path());
+        let minute = Duration::from_secs(60);
+        for _ in 0..3 {
+            changes.changed.notify_one();
+            tokio::time::timeout(minute, changes.next(&store)).await.expect("the look after the report").unwrap();
+            other.root();
+            tokio::time::timeout(minute, changes.next(&store)).await.expect("the write").unwrap();
         }
     }
 
@@ -164,7 +211,9 @@ mod tests {
         let dir = store.dir();
         let mut changes = ChangeWatch { reports: Reports::none(), ..ChangeWatch::new(&store) };
         changes.watch_for(dir, &[]);
-        assert!(tokio::time::timeout(Duration::from_secs(60), changes.next()).await.is_ok());
+        assert!(
+            tokio::time::timeout(Duration::from_secs(60), changes.next(&store)).await.is_ok_and(|next| next.is_ok())
+        );
     }
 
     #[test]

@@ -22,10 +22,7 @@ use crate::runtime::run::unattended::change_watch::ChangeWatch;
 use crate::runtime::run::{external_waits, scheduler, status};
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::hosts::Wanted;
-use crate::store::{Store, Watching};
-
-/// A transaction changes its files more than once.
-const DEBOUNCE: Duration = Duration::from_millis(20);
+use crate::store::{Store, StoreError, Watching};
 
 /// How long chains are continued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,7 +168,7 @@ pub(crate) async fn continue_chains(
                 schedule.checked(root, reasons, Timestamp::now(), look_of(driven.as_ref().ok()));
                 course(Course::Ended(root, driven));
             }
-            () = next_change(changes.as_ref()) => tokio::time::sleep(DEBOUNCE).await,
+            changed = next_change(changes.as_mut(), store) => changed?,
             () = tokio::time::sleep(until_next(next, now).min(lease.lost_hosts_are_found_within())) => {}
             _ = stopped.wait_for(|signals| signals.any()), if !is_stopped => {}
             _ = signalled.wait_for(|signals| signals.any()), if until == Until::Drained && !is_drained => {}
@@ -272,9 +269,9 @@ fn look_of(driven: Option<&Driven>) -> CheckOutcome {
     }
 }
 
-async fn next_change(changes: Option<&ChangeWatch>) {
+async fn next_change(changes: Option<&mut ChangeWatch>, store: &Store) -> Result<(), StoreError> {
     match changes {
-        Some(changes) => changes.next().await,
+        Some(changes) => changes.next(store).await,
         None => std::future::pending().await,
     }
 }
