@@ -1,5 +1,5 @@
-//! Every point of every command, passed for the first time, and where everything is tried also for the second: the process that
-//! passes it dies, or finds the disk full, and the person continues. A sample passes every point once.
+//! Every point of every command, passed for the first time and for the second: the process that passes it dies, or finds the disk
+//! full, and the person continues. A sample passes every point once, and the rest every point once in each scenario.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,7 +8,7 @@ use std::thread;
 
 use agent_cli::failpoint::{STEPS, Step, name};
 
-use crate::extent::{Extent, extent, is_whole};
+use crate::extent::{Extent, extent};
 use crate::invariants::{self, Allowance, Measure};
 use crate::person::{Accident, Person};
 use crate::scenarios::{SCENARIOS, Scenario};
@@ -17,7 +17,7 @@ use crate::scenarios::{SCENARIOS, Scenario};
 const ONLY: &str = "AGENT_CLI_CRASH_ONLY";
 /// Most of a case is waiting for processes and disks.
 const THREADS: usize = 6;
-/// How many passages of a point by one kind of command are tried if everything is.
+/// How many passages of a point by one kind of command are tried if everything is tried.
 const TIMES: usize = 2;
 
 /// One accident in one scenario.
@@ -35,6 +35,7 @@ fn whatever_step_a_process_dies_in_the_chain_goes_on() {
     let only = std::env::var(ONLY).unwrap_or_default();
     let mut queue = VecDeque::from(of_this_run(cases.into_iter().flatten().collect()));
     queue.retain(|case| case.name().contains(&only));
+    println!("{} cases", queue.len());
     let (count, queue, failed) = (queue.len(), Mutex::new(queue), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for _ in 0..THREADS {
@@ -49,21 +50,22 @@ fn whatever_step_a_process_dies_in_the_chain_goes_on() {
     });
     let failed = failed.into_inner().expect("no panic");
     assert!(failed.is_empty(), "{} of {count} cases failed: {failed:#?}", failed.len());
-    println!("{count} cases");
 }
 
-/// All cases, or one for each point: the first case of the first point, the second of the second, and so on, so that the sample
-/// includes every scenario.
+/// All cases, or one for each point, in all scenarios or in each: the first case of the first point, the second of the second, and so
+/// on, so that the sample includes every scenario and command.
 fn of_this_run(cases: Vec<Case>) -> Vec<Case> {
-    if is_whole() || std::env::var_os(ONLY).is_some() {
+    let extent = if std::env::var_os(ONLY).is_some() { Extent::All } else { extent() };
+    if extent == Extent::All {
         return cases;
     }
-    let mut by_point: BTreeMap<String, Vec<Case>> = BTreeMap::new();
+    let mut groups: BTreeMap<(String, &str), Vec<Case>> = BTreeMap::new();
     for case in cases {
-        by_point.entry(case.accident.point.clone()).or_default().push(case);
+        let scenario = if extent == Extent::Rest { case.scenario.name } else { "" };
+        groups.entry((case.accident.point.clone(), scenario)).or_default().push(case);
     }
     let one = |(at, mut cases): (usize, Vec<Case>)| cases.swap_remove(at % cases.len());
-    by_point.into_values().enumerate().map(one).collect()
+    groups.into_values().enumerate().map(one).collect()
 }
 
 /// Plays a scenario without accidents. Returns its cases and the points that were passed.
@@ -81,8 +83,7 @@ fn peaceful(scenario: &'static Scenario) -> (Vec<Case>, Vec<String>) {
             let number = numbers.entry(passage.point.clone()).or_default();
             let times = times.entry((passage.point.clone(), passage.command.clone())).or_default();
             (*number, *times) = (*number + 1, *times + 1);
-            let is_once = passage.point.ends_with(".full") || extent() == Extent::Rest;
-            let enough = if is_once { 1 } else { TIMES };
+            let enough = if passage.point.ends_with(".full") { 1 } else { TIMES };
             if *times <= enough {
                 let accident = Accident { command, point: passage.point.clone(), number: *number };
                 cases.push(Case { scenario, accident, peaceful });

@@ -94,8 +94,6 @@ impl Changes {
         }
         if let Ok(store) = Store::open(&folder) {
             *records = Records { store, version: None, directory: found };
-            // The thread that reports may wait for the records, and the next calls wait for that thread.
-            drop(records);
             reports.unwatch(&folder);
             reports.watch(&folder);
             self.count.send_modify(|count| *count += 1);
@@ -128,7 +126,7 @@ impl Changes {
     }
 }
 
-/// Wakes the streams, until nobody follows any more. Without reports, they also look at outputs every [`WITHOUT_REPORTS`].
+/// Wakes the streams, as long as their page exists. Without reports, they also look at outputs every [`WITHOUT_REPORTS`].
 fn notice(reported: &Receiver<Report>, is_watched: bool, count: &Weak<watch::Sender<u64>>, records: &Mutex<Records>) {
     let mut rechecks = Rechecks::default();
     loop {
