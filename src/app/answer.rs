@@ -11,9 +11,10 @@ use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::answer;
 use crate::core::requests::proposed_plan::{Permit, PlanDecision, permit};
 use crate::core::requests::request::RequestKind;
+use crate::core::requests::request_state::RequestEvent;
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::run::status;
-use crate::store::{Driving, Question, Scope, Store, StoreError, Target};
+use crate::store::{Driving, Question, Requests, Scope, Store, StoreError, Target};
 
 /// An answer to record, and how to record it.
 #[derive(Clone, Debug)]
@@ -106,25 +107,36 @@ pub(crate) fn named(app: &App<'_>, id: &str) -> Result<Target, AppError> {
     Ok(app.store.lookup(Scope::QuestionsFirst, &lookup::id_of(app, id)?)?)
 }
 
-/// Finds the question that an id names. The id of a chain or agent names its only open question or, with `replace` and if none is
-/// open, the one that was answered last.
+/// Finds the question that an id names. The id of a chain or agent names its only open question or, with `replace`, the only one
+/// whose answer can be replaced.
 pub(crate) fn question_named(app: &App<'_>, id: &str, replace: bool) -> Result<RequestId, AppError> {
     let agent = match named(app, id)? {
         // A request that is not a question is refused when it is answered.
         Target::Request(request) => return Ok(request),
         Target::Frame(agent) => agent,
     };
-    let open = app.store.questions(Some(agent), true)?;
-    match open.as_slice() {
+    let questions = if replace { replaceable(app.store, agent)? } else { app.store.questions(Some(agent), true)? };
+    match questions.as_slice() {
         [only] => Ok(only.id),
-        [] if replace => {
-            let answered = app.store.questions(Some(agent), false)?.into_iter().filter(|asked| asked.answer.is_some());
-            let last = answered.max_by_key(|asked| asked.answered);
-            last.map(|asked| asked.id).ok_or_else(|| AnswerError::NoAnswer(agent).into())
-        }
+        [] if replace => Err(AnswerError::NoAnswer(agent).into()),
         [] => Err(AnswerError::NoOpenQuestion(agent).into()),
-        _ => Err(AnswerError::SeveralOpenQuestions { agent, open }.into()),
+        _ if replace => Err(AnswerError::SeveralAnswers { agent, answered: questions }.into()),
+        _ => Err(AnswerError::SeveralOpenQuestions { agent, open: questions }.into()),
     }
+}
+
+/// The answered questions of a chain or agent whose answers were not delivered.
+fn replaceable(store: &Store, agent: FrameId) -> Result<Vec<Question>, StoreError> {
+    let mut questions = store.questions(Some(agent), false)?;
+    questions.retain(|asked| asked.answer.is_some());
+    let mut found = Vec::new();
+    for asked in questions {
+        let request = store.requests(Requests::One(asked.id))?.pop();
+        if request.is_some_and(|(request, _)| request.state.after(RequestEvent::Replace).is_ok()) {
+            found.push(asked);
+        }
+    }
+    Ok(found)
 }
 
 /// Returns the text that [`answer()`] would record. The store refuses questions that cannot be answered.

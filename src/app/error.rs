@@ -49,6 +49,8 @@ pub(crate) enum AnswerError {
     NoAnswer(FrameId),
     #[error("{} has {} open questions", agent.short(), open.len())]
     SeveralOpenQuestions { agent: FrameId, open: Vec<Question> },
+    #[error("{} has {} answers that could be replaced", agent.short(), answered.len())]
+    SeveralAnswers { agent: FrameId, answered: Vec<Question> },
     /// The asker's Claude session belongs to an agent.
     #[error("agents cannot answer questions")]
     InSessionOf(FrameId),

@@ -59,10 +59,14 @@ fn an_agent_names_its_only_open_question() {
     assert_eq!(question_named(&app, &question.to_string(), false).unwrap(), question);
     answer(&app, &input(question, "Jan 1st")).unwrap();
     assert_eq!(question_named(&app, &id, true).unwrap(), question);
-    ask(&store, caller, "Where?");
+    let other = ask(&store, caller, "Where?");
+    assert_eq!(question_named(&app, &id, true).unwrap(), question, "beside an open question");
     ask(&store, caller, "Why?");
     let several = question_named(&app, &id, false).unwrap_err();
     assert!(matches!(several, AppError::Answer(AnswerError::SeveralOpenQuestions { .. })), "{several}");
+    answer(&app, &input(other, "here")).unwrap();
+    let several = question_named(&app, &id, true).unwrap_err();
+    assert!(matches!(several, AppError::Answer(AnswerError::SeveralAnswers { .. })), "{several}");
 }
 
 #[test]

@@ -143,7 +143,8 @@ impl Answer {
 
     /// Runs the inbox, because no answer was given.
     fn prompt(self, context: &Context) -> Result<ExitStatus, CliError> {
-        for_people(context, &context.store()?)?;
+        let store = context.store()?;
+        let app = for_people(context, &store)?;
         let has_options = self.text.is_some() || self.mode.is_some() || self.json || self.id.is_none() && self.replace;
         if has_options || !confirm::is_at_a_terminal() {
             let (what, id) = match &self.id {
@@ -154,7 +155,11 @@ impl Answer {
                 .hint("agent-cli questions lists the open questions")
                 .hint(format!("agent-cli answer {id} ANSWER answers one")));
         }
-        Inbox::of(self.id, self.resume, self.replace).run(context)
+        let id = match self.id {
+            Some(id) if self.replace => Some(answer::question_named(&app, &id, true)?.to_string()),
+            id => id,
+        };
+        Inbox::of(id, self.resume, self.replace).run(context)
     }
 
     /// Returns the answer, and whether to take it literally.

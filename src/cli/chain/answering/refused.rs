@@ -32,12 +32,8 @@ impl From<AnswerError> for CliError {
             AnswerError::NoOpenQuestion(_) => {
                 Self::new(ExitStatus::NoSuchFrame, message).hint("agent-cli questions lists the open questions")
             }
-            AnswerError::SeveralOpenQuestions { open, .. } => {
-                let one = |asked: &Question| format!("{} ({})", asked.id.short(), shortened(&asked.question));
-                let all = open.iter().map(one).collect::<Vec<_>>().join(", ");
-                Self::new(ExitStatus::NoSuchFrame, format!("{message}: {all}"))
-                    .hint(format!("name one: agent-cli answer {} ANSWER", open[0].id.short()))
-            }
+            AnswerError::SeveralOpenQuestions { open, .. } => one_of(&message, &open, ""),
+            AnswerError::SeveralAnswers { answered, .. } => one_of(&message, &answered, "--replace "),
             AnswerError::InSessionOf(agent) => {
                 let why = "use a shell of your own";
                 Self::usage(message).hint(format!("this runs in the Claude session of agent {}: {why}", agent.short()))
@@ -48,6 +44,14 @@ impl From<AnswerError> for CliError {
             }
         }
     }
+}
+
+/// A person must name one of these questions.
+fn one_of(message: &str, questions: &[Question], option: &str) -> CliError {
+    let one = |asked: &Question| format!("{} ({})", asked.id.short(), shortened(&asked.question));
+    let all = questions.iter().map(one).collect::<Vec<_>>().join(", ");
+    CliError::new(ExitStatus::NoSuchFrame, format!("{message}: {all}"))
+        .hint(format!("name one: agent-cli answer {} {option}ANSWER", questions[0].id.short()))
 }
 
 fn not_an_answer(refused: CliError, id: RequestId, kind: &RequestKind, text: &str, error: &NoAnswer) -> CliError {
