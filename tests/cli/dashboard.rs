@@ -1,7 +1,7 @@
 //! The dashboard of `agent-cli` and `watch`, as a terminal shows it.
 
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 
 use rustix::process::Signal;
 
@@ -130,6 +130,25 @@ fn a_question_is_answered_and_its_chain_continues() {
         dashboard.types("q");
         dashboard.ends().succeeds();
     }
+}
+
+/// Whoever is typing an answer does not see at once that it is no longer wanted.
+#[test]
+fn what_is_typed_after_a_question_was_answered_elsewhere_is_no_key() {
+    let world = World::new();
+    let chain = asking(&world, "When?");
+    let (dashboard, screen) = opened(&world, &[], 80);
+    shows(&screen, "When?");
+    dashboard.types("a");
+    asks(&screen, "help\n>");
+    world.answer_to("When?", "now");
+    asks(&screen, "Enter: back to the dashboard");
+    assert!(screen.text().contains("has been answered"), "{}", screen.text());
+    dashboard.types("steady\r");
+    shows(&screen, "quit");
+    dashboard.types("q");
+    dashboard.ends().succeeds();
+    world.run(&["show", &chain]).succeeds();
 }
 
 #[test]
@@ -306,16 +325,25 @@ fn signals_end_it_and_give_the_terminal_back() {
 
 #[test]
 fn a_terminal_that_is_closed_ends_it() {
-    for args in [&[][..], &["watch"]] {
+    // By itself, and while it has lent the terminal to a dialogue or a program.
+    let lent = [None, Some(("a", "help")), Some(("l", "started"))];
+    for (args, lent) in [&[][..], &["watch"]].into_iter().flat_map(|args| lent.map(|lent| (args, lent))) {
         let world = World::new();
         asking(&world, "When?");
         let (mut screen, theirs) = terminal(80, 24, true).expect("there are terminals");
         let mut child = world.command(args).with("TERM", "xterm").start_on(&theirs);
         drop(theirs);
-        let (mut shown, mut part) = (Vec::new(), [0; 4096]);
-        while !String::from_utf8_lossy(&shown).contains("quit") {
-            let read = screen.read(&mut part).expect("the dashboard is drawn");
-            shown.extend_from_slice(&part[..read]);
+        let is_shown = |screen: &mut fs::File, what: &str| {
+            let (mut shown, mut part) = (Vec::new(), [0; 4096]);
+            while !String::from_utf8_lossy(&shown).contains(what) {
+                let read = screen.read(&mut part).expect("it is drawn");
+                shown.extend_from_slice(&part[..read]);
+            }
+        };
+        is_shown(&mut screen, "quit");
+        if let Some((key, what)) = lent {
+            screen.write_all(key.as_bytes()).expect("the terminal is open");
+            is_shown(&mut screen, what);
         }
         drop(screen);
         wait_until("it ends", || child.try_wait().expect("it is ours").is_some());

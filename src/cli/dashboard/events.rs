@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use ratatui::crossterm::event::{self, Event as TerminalEvent, KeyEvent, KeyEventKind};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, mpsc};
@@ -133,25 +133,42 @@ impl Keyboard {
     }
 }
 
+/// How the system reports a closed terminal.
+const GONE: PollFlags = PollFlags::HUP.union(PollFlags::ERR).union(PollFlags::NVAL);
+
 fn wait_for_input() -> bool {
     let input = io::stdin();
     loop {
         let mut polled = [PollFd::new(&input, PollFlags::IN)];
         match poll(&mut polled, None) {
-            Ok(_) => return !polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL),
+            Ok(_) => return !polled[0].revents().intersects(GONE),
             Err(rustix::io::Errno::INTR) => {}
             Err(_) => return false,
         }
     }
 }
 
-/// Returns the next key that has arrived. Pasted text does not count as keys.
+/// Whether the terminal is still there.
+fn is_open() -> bool {
+    let input = io::stdin();
+    let mut polled = [PollFd::new(&input, PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut polled, Some(&now)).is_ok() && !polled[0].revents().intersects(GONE)
+}
+
+/// Returns the next key that has arrived. Pasted text does not count as keys. Fails if the terminal was closed: the library would
+/// read its end forever.
 pub(super) fn key() -> io::Result<Option<KeyEvent>> {
-    while event::poll(Duration::ZERO)? {
+    loop {
+        if !is_open() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if !event::poll(Duration::ZERO)? {
+            return Ok(None);
+        }
         match event::read()? {
             TerminalEvent::Key(key) if key.kind != KeyEventKind::Release => return Ok(Some(key)),
             _ => {}
         }
     }
-    Ok(None)
 }

@@ -121,9 +121,12 @@ impl Model {
                 KeyCode::Char('c') => Some(Action::Interrupt),
                 KeyCode::Char('z') => Some(Action::Suspend),
                 KeyCode::Char('l') => Some(Action::Redraw),
-                KeyCode::Char('d') => self.move_by(PAGE),
-                KeyCode::Char('u') => self.move_by(-PAGE),
-                _ => None,
+                KeyCode::Char('d') if self.view == View::Chains => self.move_by(PAGE),
+                KeyCode::Char('u') if self.view == View::Chains => self.move_by(-PAGE),
+                _ => {
+                    self.view = View::Chains;
+                    None
+                }
             };
         }
         match self.view {

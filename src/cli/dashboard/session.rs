@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::app::chains::{in_background, remove, resume, stop, unattended};
+use crate::app::error::AppError;
 use crate::app::lists::board::{self, Input};
 use crate::claude::invocation::STATE_DIR;
 use crate::cli::chain::answering::inbox;
@@ -28,8 +29,9 @@ use crate::core::agent::overrides::Repair;
 use crate::core::chain::limits::NewLimits;
 use crate::core::id::FrameId;
 use crate::core::steering::stop_order::StopKind;
+use crate::runtime::RuntimeError;
 use crate::runtime::run::signals::LentTerminal;
-use crate::store::{Attending, Store};
+use crate::store::{Attending, Store, StoreError};
 
 /// The work that this process does while it shows the dashboard.
 #[derive(Clone, Debug)]
@@ -169,7 +171,7 @@ impl<'a> Session<'a> {
                 }
                 _ => {
                     if let Err(error) = self.act(action) {
-                        self.model.said = Some(format!("error: {error}"));
+                        self.model.said = Some(format!("error: {}", error.in_words().replace('\n', "; ")));
                     }
                 }
             }
@@ -222,7 +224,7 @@ impl<'a> Session<'a> {
             // After Ctrl-C, the person wants to return immediately.
             match ended.code() {
                 Some(0) if !is_shown => Ok(()),
-                Some(_) => inbox::wait_for_enter("Enter: back to the dashboard "),
+                Some(_) => inbox::wait_for_enter(),
                 None => Ok(()),
             }
         })?
@@ -236,8 +238,13 @@ impl<'a> Session<'a> {
     }
 
     fn remove(&mut self, chain: FrameId) -> Result<(), CliError> {
-        remove::remove(&self.context.app(self.store), remove::Input { root: chain, ignored: false })?;
-        self.model.said = Some(format!("removed {}", chain.short()));
+        let removed = remove::remove(&self.context.app(self.store), remove::Input { root: chain, ignored: false });
+        self.model.said = Some(match removed {
+            Err(AppError::Runtime(RuntimeError::Store(StoreError::UnknownFrame(_)))) => {
+                format!("{} was removed already", chain.short())
+            }
+            removed => removed.map(|_| format!("removed {}", chain.short()))?,
+        });
         Ok(())
     }
 

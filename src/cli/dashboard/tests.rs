@@ -259,6 +259,11 @@ fn keys_act_on_the_selected_chain() {
     assert_eq!(model.press(enter), Some(Action::Logs(failed)));
     assert_eq!((press(&mut model, 'd'), model.view), (None, View::Confirm(Question::Remove(failed))));
     assert_eq!(press(&mut model, 'y'), Some(Action::Remove(failed)));
+    for other in ['d', 'u', 'x'] {
+        press(&mut model, 'd');
+        let control = KeyEvent::new(KeyCode::Char(other), KeyModifiers::CONTROL);
+        assert_eq!((model.press(control), model.view, model.selected), (None, View::Chains, Some(failed)), "{other}");
+    }
     press(&mut model, 'j');
     assert_eq!((press(&mut model, 'd'), model.said.as_deref()), (None, Some("it is working: s stops it")));
     assert_eq!(press(&mut model, 'p'), Some(Action::Stop(works, StopKind::Pause)));

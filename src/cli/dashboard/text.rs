@@ -131,19 +131,22 @@ pub(super) fn surroundings(model: &Model) -> [String; 2] {
     [format!("{}; {who}", if model.all_projects { "all projects" } else { "this project" }), who.to_owned()]
 }
 
+const YES: &str = "y: yes, other keys: no";
+
 pub(super) fn question(model: &Model, question: Question) -> String {
     match question {
-        Question::Stop(chain) => format!("stop {}? y: yes, other keys: no", of(model, chain)),
+        Question::Stop(chain) => format!("stop {}? {YES} ({})", chain.short(), named(model, chain)),
         Question::Remove(chain) => {
-            format!("remove {}, its conversations and its history? y: yes, other keys: no", of(model, chain))
+            format!("remove {} and its conversations? {YES} ({})", chain.short(), named(model, chain))
         }
-        Question::Quit => "stop watching, and the agents that it runs? y: yes, other keys: no".to_owned(),
+        Question::Quit => format!("stop watching, and the agents that it runs? {YES}"),
     }
 }
 
-fn of(model: &Model, id: FrameId) -> String {
+/// At the end, where it may be cut.
+fn named(model: &Model, id: FrameId) -> String {
     let chain = model.board.chains.iter().map(|(_, chain)| chain).find(|chain| chain.id == id);
-    format!("{} {}", id.short(), chain.map(|chain| name(model, chain)).unwrap_or_default())
+    chain.map(|chain| name(model, chain)).unwrap_or_default()
 }
 
 /// The keys, their short names, and descriptions of their effects.

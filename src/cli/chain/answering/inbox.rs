@@ -130,12 +130,16 @@ pub(crate) fn answer_below(context: &Context, store: &Store, root: FrameId) -> R
     let (exit, answered) = attended(store, &mut walk, &mut prompt)?;
     let chains = continuable(store, &answered, false)?;
     let continues = exit != Exit::Interrupted && !chains.is_empty() && agrees(&mut prompt, chains.len())?;
+    if exit == Exit::AtEnd && chains.is_empty() && walk.has_dropped() {
+        // Whoever is typing an answer does not expect that the dialogue is over.
+        wait_for_enter()?;
+    }
     Ok(if continues { chains } else { Vec::new() })
 }
 
-/// Waits until the person has read the screen.
-pub(crate) fn wait_for_enter(prompt: &str) -> Result<(), CliError> {
-    Prompt::new()?.line(prompt).map(drop)
+/// Waits until the person has read the screen, before the dashboard covers it.
+pub(crate) fn wait_for_enter() -> Result<(), CliError> {
+    Prompt::new()?.line("Enter: back to the dashboard ").map(drop)
 }
 
 /// Runs the walk. Returns how it ended, and the chains that got an answer.

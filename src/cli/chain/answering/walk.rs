@@ -324,6 +324,11 @@ impl<'a> Walk<'a> {
         roots
     }
 
+    /// Whether questions could no longer be answered here.
+    pub(super) fn has_dropped(&self) -> bool {
+        !self.dropped.is_empty()
+    }
+
     /// How many questions were passed or dropped.
     pub(super) fn seen(&self) -> usize {
         self.at + self.dropped.len()
