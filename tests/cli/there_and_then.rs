@@ -319,11 +319,6 @@ fn one_prompt_for_a_chain_an_agent_or_a_question() {
     asking(&world, "When?");
     world.answer("now");
     let (prompt, screen) = on_screen(&world, &["answer", "last", "--replace"], 80);
-    prompt.ends().exits_with(3);
-    let all = world.run(&["questions", "--all", "--json"]).json();
-    let question = all[0]["id"].as_str().expect("an id");
-    assert!(!screen.text().is_empty());
-    let (prompt, screen) = on_screen(&world, &["answer", question, "--replace"], 80);
     asks(&screen, "When?");
     prompt.types("later on\r");
     shows(
