@@ -113,7 +113,7 @@ impl Keyboard {
         let (tell, ready) = mpsc::unbounded_channel();
         thread::spawn(move || {
             while waits.recv().is_ok() {
-                if tell.send(wait_for_input()).is_err() {
+                if tell.send(is_open(None)).is_err() {
                     return;
                 }
             }
@@ -136,11 +136,12 @@ impl Keyboard {
 /// How the system reports a closed terminal.
 const GONE: PollFlags = PollFlags::HUP.union(PollFlags::ERR).union(PollFlags::NVAL);
 
-fn wait_for_input() -> bool {
+/// Waits for input, at most this long. Returns whether the terminal is still there.
+fn is_open(longest: Option<&Timespec>) -> bool {
     let input = io::stdin();
     loop {
         let mut polled = [PollFd::new(&input, PollFlags::IN)];
-        match poll(&mut polled, None) {
+        match poll(&mut polled, longest) {
             Ok(_) => return !polled[0].revents().intersects(GONE),
             Err(rustix::io::Errno::INTR) => {}
             Err(_) => return false,
@@ -148,19 +149,11 @@ fn wait_for_input() -> bool {
     }
 }
 
-/// Whether the terminal is still there.
-fn is_open() -> bool {
-    let input = io::stdin();
-    let mut polled = [PollFd::new(&input, PollFlags::IN)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut polled, Some(&now)).is_ok() && !polled[0].revents().intersects(GONE)
-}
-
 /// Returns the next key that has arrived. Pasted text does not count as keys. Fails if the terminal was closed: the library would
 /// read its end forever.
 pub(super) fn key() -> io::Result<Option<KeyEvent>> {
     loop {
-        if !is_open() {
+        if !is_open(Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         if !event::poll(Duration::ZERO)? {

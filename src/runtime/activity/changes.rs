@@ -143,7 +143,7 @@ fn notice(reported: &Receiver<Report>, is_watched: bool, count: &Weak<watch::Sen
             }
             Err(RecvTimeoutError::Timeout) => drop(rechecks.take_due(now)),
             // The system reports nothing.
-            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(pause.min(WITHOUT_REPORTS)),
+            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(WITHOUT_REPORTS),
         }
         let is_new = was_written(records);
         if is_new || !is_watched && count.receiver_count() > 0 {
