@@ -16,9 +16,11 @@ pub(crate) fn asking(world: &World, question: &str) -> String {
 }
 
 pub(crate) fn opened<'a>(world: &'a World, args: &[&str], columns: u16, rows: u16) -> (Running<'a>, Screen) {
-    let args = ["inbox"].iter().chain(args);
-    let inbox = world.command(args).with("TERM", "xterm");
-    inbox.start_on_screen(columns, rows)
+    opened_on("xterm", world, args, columns, rows)
+}
+
+fn opened_on<'a>(terminal: &str, world: &'a World, args: &[&str], columns: u16, rows: u16) -> (Running<'a>, Screen) {
+    world.command(["inbox"].iter().chain(args)).with("TERM", terminal).start_on_screen(columns, rows)
 }
 
 /// Waits until the screen ends with this.
@@ -151,18 +153,26 @@ fn what_was_pasted_is_one_answer() {
 }
 
 #[test]
-fn a_question_that_is_answered_elsewhere_makes_room_for_the_next() {
-    let world = World::new();
-    asking(&world, "one?");
-    asking(&world, "two?");
-    let (inbox, screen) = opened(&world, &[], 80, 40);
-    shows(&screen, "help\n>");
-    world.answer_to("one?", "theirs");
-    wait_until("the next is shown", || screen.text().contains("two?"));
-    shows(&screen, "help\n>");
-    assert!(screen.text().contains(" has been answered"), "{}", screen.text());
-    inbox.types(":q\r");
-    inbox.ends().succeeds();
+fn what_is_typed_after_a_question_was_answered_elsewhere_is_no_answer_to_the_next() {
+    for terminal in ["xterm", "dumb"] {
+        let world = World::new();
+        for question in ["one?", "two?", "three?"] {
+            asking(&world, question);
+        }
+        let (inbox, screen) = opened_on(terminal, &world, &[], 80, 40);
+        shows(&screen, "help\n>");
+        world.answer_to("one?", "theirs");
+        shows(&screen, "Enter: the next question");
+        assert!(screen.text().contains(" has been answered"), "{}", screen.text());
+        inbox.types("the rest of what was typed\r");
+        wait_until("the next is shown", || screen.text().contains("two?"));
+        shows(&screen, "help\n>");
+        world.answer_to("two?", "theirs too");
+        wait_until("it asks again", || screen.text().matches("Enter: the next question").count() == 2);
+        inbox.types(":q\r");
+        inbox.ends().succeeds();
+        assert_eq!(answered(&world), ["theirs", "theirs too"]);
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Walks through the inbox: one question after the other, in the order that the person chooses.
 
 use std::collections::HashSet;
+use std::mem;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
@@ -83,8 +84,8 @@ pub(super) enum Exit {
 /// The next step after a question.
 enum WalkStep {
     Next,
-    /// To the same question, whose state has changed.
-    Again,
+    /// To the same question, whose state was changed elsewhere before the person typed anything.
+    Outdated,
     /// To the next question, because this one can no longer be answered here.
     Drop,
     Back,
@@ -104,7 +105,9 @@ impl<'a> Walk<'a> {
     }
 
     pub(super) fn go(&mut self, prompt: &mut Prompt) -> Result<Exit, CliError> {
+        let mut is_outdated = false;
         loop {
+            let was_outdated = mem::take(&mut is_outdated);
             self.refresh()?;
             let Some(item) = self.items.get(self.at).copied() else { return Ok(Exit::AtEnd) };
             let step = match answer::answer_status(&self.app, item.id, self.replaces(&item))? {
@@ -124,13 +127,29 @@ impl<'a> Walk<'a> {
             };
             match step {
                 WalkStep::Next => self.at += 1,
-                WalkStep::Again => {}
-                WalkStep::Drop => drop(self.dropped.insert(self.items.remove(self.at).id)),
+                WalkStep::Outdated => is_outdated = true,
+                WalkStep::Drop => {
+                    self.dropped.insert(self.items.remove(self.at).id);
+                    if was_outdated && let Some(exit) = self.after_outdated(prompt)? {
+                        return Ok(exit);
+                    }
+                }
                 WalkStep::Back if self.at == 0 => tell("this is the first one"),
                 WalkStep::Back => self.at -= 1,
                 WalkStep::Leave(exit) => return Ok(exit),
             }
         }
+    }
+
+    /// Makes sure that what the person is typing is no answer to the next question, and no command of their shell.
+    fn after_outdated(&mut self, prompt: &mut Prompt) -> Result<Option<Exit>, CliError> {
+        self.refresh()?;
+        if self.manner.is_uninvited || self.at == self.items.len() {
+            Prompt::forget_the_rest();
+            return Ok(None);
+        }
+        let line = prompt.line("Enter: the next question ")?;
+        Ok(if let WalkStep::Leave(exit) = step(&line) { Some(exit) } else { None })
     }
 
     fn replaces(&self, item: &Item) -> bool {
@@ -364,7 +383,7 @@ fn step(line: &Line) -> WalkStep {
     match line {
         Line::Interrupted => WalkStep::Leave(Exit::Interrupted),
         Line::Closed => WalkStep::Leave(Exit::Closed),
-        Line::Outdated => WalkStep::Again,
+        Line::Outdated => WalkStep::Outdated,
         Line::Typed(text) => match typed::read(text) {
             TypedLine::Command(command) => where_to(command),
             _ => WalkStep::Next,
