@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::io::{self, BufRead};
 use std::path::PathBuf;
 
+use memchr::memmem;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -55,7 +56,7 @@ fn find_block<T>(stream: impl BufRead, call: &str, found: impl Fn(&Value) -> Opt
     for line in stream.split(b'\n') {
         let line = line?;
         // Few lines contain the id, so long ones without it are not parsed.
-        let names = line.windows(call.len()).any(|part| part == call.as_bytes());
+        let names = memmem::find(&line, call.as_bytes()).is_some();
         let event: Value = if names { json::read(&line).unwrap_or_default() } else { Value::Null };
         if let Some(found) = blocks(&event).find_map(&found) {
             return Ok(Some(found));

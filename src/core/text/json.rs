@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use memchr::memmem;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -96,7 +97,7 @@ impl<'de> Deserialize<'de> for Fields<'de> {
 }
 
 fn may_have_half_a_character(line: &[u8]) -> bool {
-    line.windows(3).any(|bytes| bytes[0] == b'\\' && bytes[1] == b'u' && bytes[2] | 0x20 == b'd')
+    memmem::find_iter(line, br"\u").any(|at| line.get(at + 2).is_some_and(|digit| digit | 0x20 == b'd'))
 }
 
 fn repaired(line: &[u8]) -> Vec<u8> {
