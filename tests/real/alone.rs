@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::chain::Chain;
-use crate::support::{Conversation, Item, MessagesApi, NEWEST, Turn, on_every_version};
+use crate::support::{Conversation, Item, MessagesApi, NEWEST, Turn, on_every_version, on_the_newest_version};
 
 on_every_version!(
     a_request_beside_something_else_is_refused_before_anything_runs,
@@ -11,6 +11,8 @@ on_every_version!(
     a_rule_that_denies_requests_holds,
     a_question_that_needs_an_approval_is_asked_once,
 );
+
+on_the_newest_version!(a_subagent_and_a_monitor_are_refused_a_request_beside_something_else,);
 
 const FREE: [&str; 2] = ["--permission-mode", "bypassPermissions"];
 
@@ -94,7 +96,6 @@ fn calls(said: &Conversation) -> usize {
     said.items().iter().filter(|item| matches!(item, Item::Call { .. })).count()
 }
 
-#[test]
 fn a_subagent_and_a_monitor_are_refused_a_request_beside_something_else() {
     const SUBTASK: &str = "ask a person whether to deploy";
     let command = json!({"command": "cd . && agent-cli ask 'Go?' && touch deployed", "description": "asks"});

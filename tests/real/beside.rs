@@ -12,6 +12,7 @@ use crate::processes::{Background, wait_until};
 use crate::support::extent::is_whole;
 use crate::support::{
     Conversation, Hold, Item, MessagesApi, NEWEST, Turn, on_every_version, on_every_version_of_a_whole_run,
+    on_the_newest_version,
 };
 
 /// The kind of background work.
@@ -296,7 +297,6 @@ fn is_marked(home: &Path) -> bool {
 }
 
 /// Hooks see its command as one of Bash.
-#[test]
 fn a_request_in_the_command_of_a_monitor_is_refused_with_advice() {
     let api = MessagesApi::start(|said| match calls(said).as_slice() {
         [] => Turn::load("Monitor"),
@@ -345,3 +345,4 @@ on_every_version_of_a_whole_run!(
     the_next_resume_ends_what_a_killed_runner_has_left, a_killed_claude_has_paused,
     is_ended_when_another_agent_is_called
 );
+on_the_newest_version!(a_request_in_the_command_of_a_monitor_is_refused_with_advice,);

@@ -4,10 +4,10 @@ use std::fs;
 
 use crate::chain::Chain;
 use crate::support::NEWEST;
-use crate::support::extent::sample_or_all;
+use crate::support::extent::size;
 
-/// How deep the chain is, in a sample and in a whole run. Another test names its own number in the variable.
-const DEPTH: [usize; 2] = [3, 50];
+/// How deep the chain is, in a sample, in the rest, and in a whole run. Another test names its own number in the variable.
+const DEPTH: [usize; 3] = [3, 15, 50];
 const OTHER_DEPTH: &str = "AGENT_CLI_REAL_DEPTH";
 /// How much memory, in kilobytes, the runner may use beyond its initial size.
 const MORE_MEMORY: u64 = 8 * 1024;
@@ -17,7 +17,7 @@ const NOTE_MEMORY: &str = "run ps -o rss=,comm= -p $(ps -o ppid= -p $PPID) >> me
 #[test]
 fn one_process_lives_at_a_time_and_each_level_costs_the_same() {
     let depth = std::env::var(OTHER_DEPTH);
-    let depth = depth.map_or_else(|_| sample_or_all(DEPTH[0], DEPTH[1]), |depth| depth.parse().expect("a depth"));
+    let depth = depth.map_or_else(|_| size(DEPTH), |depth| depth.parse().expect("a depth"));
     let chain = Chain::new(NEWEST).without_lingering();
     for level in 2..depth {
         let steps = format!("spawn {}.md\nreply {{result}}\n", level + 1);

@@ -7,15 +7,16 @@ use serde_json::{Value, json};
 
 use crate::chain::{Chain, TEMPLATE};
 use crate::processes::wait_until;
-use crate::support::{Hold, MessagesApi, NEWEST, Turn, follow, on_every_version};
+use crate::support::{Hold, MessagesApi, NEWEST, Turn, follow, on_every_version, on_the_newest_version};
 
 on_every_version!(
     a_throttled_agent_is_distinguished_from_one_that_works, what_an_agent_said_and_did_can_be_read_and_costs_nothing,
     a_stream_has_what_happened_in_a_chain_and_its_result,
 );
 
+on_the_newest_version!(the_results_of_suspended_calls_are_shown_however_they_were_handed_over,);
+
 /// Claude Code does not print its input.
-#[test]
 fn the_results_of_suspended_calls_are_shown_however_they_were_handed_over() {
     for asks in ["ask When?", "ask When? ++ run echo x", "ask When? ++ ask When?"] {
         let chain = Chain::with_model(NEWEST, MessagesApi::start(follow));

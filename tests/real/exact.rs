@@ -3,16 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::chain::Chain;
-use crate::support::{Conversation, Item, MessagesApi, NEWEST, ToolCall, Turn, on_every_version};
-
-/// In older versions, a result can only be passed to the single call of a message.
-macro_rules! on_the_newest_version {
-    ($($test:ident),+ $(,)?) => {
-        mod on_the_newest_version {
-            $(#[test] fn $test() { super::$test(super::NEWEST); })+
-        }
-    };
-}
+use crate::support::{
+    Conversation, Item, MessagesApi, NEWEST, ToolCall, Turn, on_every_version, on_the_newest_version,
+};
 
 on_every_version!(
     a_question_adds_its_answer_and_nothing_else, a_child_adds_its_reply_and_nothing_else,
@@ -21,6 +14,7 @@ on_every_version!(
     a_shell_that_has_moved_is_returned_by_a_command,
 );
 
+// In older versions, a result can only be passed to the single call of a message.
 on_the_newest_version!(
     several_calls_of_a_message_add_their_results_and_nothing_else,
     a_request_in_another_directory_leaves_the_shell_where_its_agent_is_told,
@@ -128,13 +122,13 @@ fn a_wait_adds_its_result_and_nothing_else(version: &str) {
     assert!(!result(&added[0][0]).1);
 }
 
-fn several_calls_of_a_message_add_their_results_and_nothing_else(version: &str) {
+fn several_calls_of_a_message_add_their_results_and_nothing_else() {
     let spawn = || ToolCall::bash("agent-cli spawn child.md");
     let run = || ToolCall::bash("echo run");
     for message in [vec![run(), ask()], vec![ask(), run()], vec![ask(), run(), spawn(), run()], vec![spawn(), spawn()]]
     {
         let asks = message.contains(&ask());
-        let chain = chain(version, vec![message.clone()]);
+        let chain = chain(NEWEST, vec![message.clone()]);
         if asks {
             let root = chain.started(&["spawn", "ins.md"]);
             chain.answer("Jan 1st");
@@ -207,11 +201,11 @@ fn a_shell_that_has_moved_is_returned_by_a_command(version: &str) {
 }
 
 /// With a notice, no command runs that could return the shell.
-fn a_request_in_another_directory_leaves_the_shell_where_its_agent_is_told(version: &str) {
+fn a_request_in_another_directory_leaves_the_shell_where_its_agent_is_told() {
     for (text, by_command) in [("one\n", true), ("two\n", false)] {
         let read = ToolCall::new("Read", json!({"file_path": "notes"}));
         let there = ToolCall::bash("cd sub && agent-cli ask 'When?'");
-        let chain = chain(version, vec![vec![read], vec![there], vec![ToolCall::bash("pwd")]]);
+        let chain = chain(NEWEST, vec![vec![read], vec![there], vec![ToolCall::bash("pwd")]]);
         chain.home.write("notes", "one\n");
         chain.home.write("sub/file", "");
         let root = chain.started(&["spawn", "ins.md", "--permission-mode", "bypassPermissions"]);

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::birthday::shares_its_prefix;
 use crate::chain::Chain;
-use crate::support::extent::sample_or_all;
+use crate::support::extent::size;
 use crate::support::{Conversation, Hold, MessagesApi, NEWEST, RecordedRequest, ToolCall, Turn, on_every_version};
 
 on_every_version!(
@@ -106,7 +106,7 @@ fn several_forks_and_forks_of_forks_share_the_prefix(version: &str) {
 }
 
 fn many_forks_take_one_request_each(version: &str) {
-    let count = sample_or_all(6, 40);
+    let count = size([6, 12, 40]);
     let chain = project(version, move |said| match last_task(said) {
         None => {
             let prompts: Vec<_> = (1..=count).map(|file| format!("--prompt '{TASK}file {file}'")).collect();

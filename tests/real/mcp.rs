@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 use crate::chain::Chain;
 use crate::processes::{Process, wait_until};
 use crate::pty::{Screen, collect_screen, terminal};
-use crate::support::{Conversation, Hold, Item, MessagesApi, NEWEST, RecordedRequest, Turn, claude};
+use crate::support::{
+    Conversation, Hold, Item, MessagesApi, NEWEST, RecordedRequest, Turn, claude, on_the_newest_version,
+};
 
 const START: &str = "Start the chain.";
 const STARTED: &str = "It has been started.";
@@ -108,7 +110,17 @@ impl Session {
     }
 }
 
-#[test]
+on_the_newest_version!(
+    a_chain_is_a_task_of_the_session_that_starts_it,
+    a_session_that_was_killed_gets_the_reply_when_it_continues,
+    a_session_that_was_killed_while_an_agent_works_gets_the_reply_when_it_continues,
+    a_session_that_was_killed_together_with_its_chain_continues_both,
+    a_session_gets_the_reply_of_a_chain_that_has_ended_while_no_session_ran,
+    an_idle_session_is_told_when_a_question_opens_in_its_project,
+    claude_code_finds_nothing_wrong_with_the_plugin,
+    neither_the_server_nor_the_plugin_adds_to_an_agents_request,
+);
+
 fn a_chain_is_a_task_of_the_session_that_starts_it() {
     let chain = chain();
     let mut session = Session::start(&chain, &[]);
@@ -133,7 +145,6 @@ fn a_chain_is_a_task_of_the_session_that_starts_it() {
     session.kill();
 }
 
-#[test]
 fn a_session_that_was_killed_gets_the_reply_when_it_continues() {
     let chain = chain();
     let mut session = Session::start(&chain, &[]);
@@ -194,7 +205,6 @@ fn is_delivered_once(chain: &Chain, session: Session) {
     assert_eq!(notifications(chain).len(), 1, "it is delivered once");
 }
 
-#[test]
 fn a_session_that_was_killed_while_an_agent_works_gets_the_reply_when_it_continues() {
     let hold = Hold::new();
     let (chain, session) = session_with_working_agent(&hold);
@@ -205,7 +215,6 @@ fn a_session_that_was_killed_while_an_agent_works_gets_the_reply_when_it_continu
     assert_eq!(chain.attempts_one_after_the_other(&chain.only_root()), 1, "the agent was not disturbed");
 }
 
-#[test]
 fn a_session_that_was_killed_together_with_its_chain_continues_both() {
     let hold = Hold::new();
     let (chain, session) = session_with_working_agent(&hold);
@@ -216,7 +225,6 @@ fn a_session_that_was_killed_together_with_its_chain_continues_both() {
     assert_eq!(chain.attempts_one_after_the_other(&chain.only_root()), 2);
 }
 
-#[test]
 fn a_session_gets_the_reply_of_a_chain_that_has_ended_while_no_session_ran() {
     let hold = Hold::new();
     let (chain, session) = session_with_working_agent(&hold);
@@ -227,7 +235,6 @@ fn a_session_gets_the_reply_of_a_chain_that_has_ended_while_no_session_ran() {
     is_delivered_once(&chain, session);
 }
 
-#[test]
 fn an_idle_session_is_told_when_a_question_opens_in_its_project() {
     let model = |said: &Conversation| match said.items().first() {
         Some(Item::User(first)) if first.contains("Use the skill.") => match said.calls().count() {
@@ -258,7 +265,6 @@ fn an_idle_session_is_told_when_a_question_opens_in_its_project() {
     session.kill();
 }
 
-#[test]
 fn claude_code_finds_nothing_wrong_with_the_plugin() {
     let chain = Chain::new(NEWEST);
     let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -276,7 +282,6 @@ fn first_request(chain: &Chain, made: usize) -> Value {
     ["model", "system", "tools", "messages"].into_iter().map(|part| (part, request.body[part].clone())).collect()
 }
 
-#[test]
 fn neither_the_server_nor_the_plugin_adds_to_an_agents_request() {
     let chain = Chain::with_model(NEWEST, MessagesApi::start(|_: &Conversation| Turn::text("done")));
     assert_eq!(chain.ok(&["spawn", "--prompt", "Reply."]), "done\n");

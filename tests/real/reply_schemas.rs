@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use crate::birthday::shares_its_prefix;
 use crate::chain::Chain;
-use crate::support::{Conversation, Hold, MessagesApi, NEWEST, Turn, on_every_version_before_a_release};
+use crate::support::{
+    Conversation, Hold, MessagesApi, NEWEST, Turn, on_every_version_before_a_release, on_the_newest_version,
+};
 
 on_every_version_before_a_release!(
     a_reply_that_fits_costs_nothing_and_is_json,
@@ -15,6 +17,8 @@ on_every_version_before_a_release!(
     a_fork_with_a_schema_shares_the_prefix,
     a_group_is_an_array,
 );
+
+on_the_newest_version!(a_hostile_schema_stops_nothing_and_fetches_nothing,);
 
 const SCHEMA: &str = r#"{"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}"#;
 const BLOCK: &str = "Here it is:\n\n```json\n{\n  \"a\": 1\n}\n```\nAnything else?";
@@ -162,7 +166,6 @@ fn a_group_is_an_array(version: &str) {
 }
 
 /// The work that it takes to check a reply has a limit, whatever the schema of an agent demands.
-#[test]
 fn a_hostile_schema_stops_nothing_and_fetches_nothing() {
     let model = |said: &Conversation| match said.result_texts().len() {
         0 => Turn::bash("agent-cli spawn --schema /etc/hostname --prompt x"),

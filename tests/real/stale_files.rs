@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::chain::Chain;
-use crate::support::{NEWEST, on_every_version};
+use crate::support::{NEWEST, on_every_version, on_the_newest_version};
 
 const ASK: &str = "ask When?\nreply {result}\n";
 
@@ -40,6 +40,10 @@ fn git(chain: &Chain, arguments: &[&str]) {
 
 on_every_version!(what_changed_is_named_beside_the_answer);
 
+on_the_newest_version!(
+    what_is_gone_is_named, nothing_is_said_when_only_the_time_changed, nothing_is_said_to_who_wants_to_hear_nothing,
+);
+
 fn what_changed_is_named_beside_the_answer(version: &str) {
     let chain = Chain::new(version);
     git(&chain, &["init"]);
@@ -53,7 +57,6 @@ fn what_changed_is_named_beside_the_answer(version: &str) {
     assert!(prompt.contains("the git head moved from "), "{prompt}");
 }
 
-#[test]
 fn what_is_gone_is_named() {
     let chain = Chain::new(NEWEST);
     let file = chain.home.project().join("ins.md");
@@ -62,14 +65,12 @@ fn what_is_gone_is_named() {
     assert!(prompt.contains("are gone: ins.md."), "{prompt}");
 }
 
-#[test]
 fn nothing_is_said_when_only_the_time_changed() {
     let chain = Chain::new(NEWEST);
     let rewrite = || drop(chain.home.write("ins.md", ASK));
     assert_eq!(resumed_after(&chain, &["spawn", "ins.md"], rewrite), None);
 }
 
-#[test]
 fn nothing_is_said_to_who_wants_to_hear_nothing() {
     let chain = Chain::new(NEWEST);
     let change = || drop(chain.home.write("ins.md", "other\n"));

@@ -6,7 +6,9 @@ use std::time::Instant;
 use crate::chain::Chain;
 use crate::processes::{Gate, wait_until};
 use crate::support::extent::sample_or_all;
-use crate::support::{Hold, MessagesApi, NEWEST, Turn, follow, on_every_version, on_every_version_of_a_whole_run};
+use crate::support::{
+    Hold, MessagesApi, NEWEST, Turn, follow, on_every_version, on_every_version_of_a_whole_run, on_the_newest_version,
+};
 
 const BYPASS: [&str; 4] = ["spawn", "ins.md", "--permission-mode", "bypassPermissions"];
 /// How often an agent is stopped while it writes a file, in a sample and in a whole run. A longer test names its own number in the
@@ -20,6 +22,8 @@ on_every_version!(
 );
 
 on_every_version_of_a_whole_run!(a_file_that_a_tool_writes_in_two_steps_is_whole);
+
+on_the_newest_version!(one_of_eight_siblings_is_stopped_and_the_others_end_right,);
 
 fn a_file_that_a_tool_writes_in_two_steps_is_whole(version: &str) {
     let wanted = std::env::var(MORE_STOPS).ok().map(|number| number.parse().expect("a number"));
@@ -122,7 +126,6 @@ fn a_stopped_agent_goes_on_with_a_new_instruction(version: &str) {
     assert!(resumed.last_user_text().unwrap().contains("\nDo without.\n"));
 }
 
-#[test]
 fn one_of_eight_siblings_is_stopped_and_the_others_end_right() {
     let hold = Hold::new();
     let held = hold.clone();

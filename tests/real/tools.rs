@@ -9,6 +9,7 @@ use crate::around_pauses::{ASK, Agent, Results, around_pauses, five, is_as_witho
 use crate::chain::Chain;
 use crate::support::{
     Conversation, MessagesApi, NEWEST, OLDER, ToolCall, Turn, on_every_version, on_every_version_of_a_whole_run,
+    on_the_newest_version,
 };
 
 on_every_version!(bash, read, skill, task_stop);
@@ -17,6 +18,8 @@ on_every_version_of_a_whole_run!(
     a_file_that_changes_in_a_pause_is_not_changed_blindly, enter_worktree, write, edit, tasks, a_file_is_read_again,
     notebook_edit, report_findings, web_fetch, web_search, send_message
 );
+
+on_the_newest_version!(tool_search, list_agents,);
 
 fn bash(version: &str) {
     let commands = ["echo one", "printf 'two\\n\\n'", "printf '%s' '<b> & \"ü\"'", "seq 3", "exit 3"];
@@ -151,7 +154,6 @@ fn web_search(version: &str) {
 }
 
 /// What was loaded stays loaded, and what was not can be.
-#[test]
 fn tool_search() {
     let tools = ["CronList", "WebFetch", "WebSearch", "NotebookEdit", "TaskList"];
     let results = is_as_without(&around_pauses(NEWEST, tools.map(ToolCall::load)));
@@ -166,7 +168,6 @@ fn tool_search() {
 }
 
 /// Other sessions of the user, and how they would name this one.
-#[test]
 fn list_agents() {
     let agent = around_pauses(NEWEST, five("ListAgents", &json!({})));
     let pausing = agent.pausing();

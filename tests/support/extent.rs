@@ -2,8 +2,8 @@
 //!
 //! `cargo test` runs every kind of test on the newest Claude Code, with a sample of the cases and of the random kills. With
 //! `AGENT_CLI_TESTS=all` it also runs on older versions, and tries every case; `AGENT_CLI_TESTS=rest` leaves out what plain `cargo test`
-//! has run on the newest version, and older versions for what it does not run at all or what mainly tests agent-cli's own logic.
-//! Nothing else reads that variable.
+//! has run on the newest version, and older versions for what it does not run at all or what mainly tests agent-cli's own logic, and
+//! makes the largest chains smaller. Nothing else reads that variable.
 
 use std::env;
 
@@ -44,4 +44,13 @@ pub(crate) fn some_of<T>(cases: impl IntoIterator<Item = T>, sample: usize) -> i
 /// A number of cases: a sample, or what there is in a whole run.
 pub(crate) fn sample_or_all(sample: usize, all: usize) -> usize {
     if is_whole() { all } else { sample }
+}
+
+/// A size that takes long: of a sample, of the rest after it, and of a whole run.
+pub(crate) fn size([sample, rest, all]: [usize; 3]) -> usize {
+    match extent() {
+        Extent::Sample => sample,
+        Extent::Rest => rest,
+        Extent::All => all,
+    }
 }

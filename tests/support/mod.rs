@@ -36,5 +36,7 @@ pub use messages_api::{MessagesApi, RecordedRequest, ServedTokens};
 pub(crate) use pattern::{Pattern, as_shell};
 pub use real::RealHome;
 pub use turn::{Hold, ToolCall, Turn};
-pub use versions::{NEWEST, OLDER, in_a_whole_run, with_each_version, with_each_version_before_a_release};
-pub(crate) use versions::{on_every_version, on_every_version_before_a_release, on_every_version_of_a_whole_run};
+pub use versions::{NEWEST, OLDER, in_a_whole_run, once, with_each_version, with_each_version_before_a_release};
+pub(crate) use versions::{
+    on_every_version, on_every_version_before_a_release, on_every_version_of_a_whole_run, on_the_newest_version,
+};

@@ -31,6 +31,13 @@ pub fn with_each_version_before_a_release(test: impl Fn(&'static str)) {
     );
 }
 
+/// Runs a test function that knows one version, unless it has run in the sample.
+pub fn once(test: impl Fn()) {
+    if extent() != Extent::Rest {
+        test();
+    }
+}
+
 /// Runs a test function with each version, but only in a whole run. The rest after a sample is the newest version.
 pub fn in_a_whole_run(test: impl Fn(&'static str)) {
     with_each(
@@ -71,6 +78,16 @@ macro_rules! on_every_version_before_a_release {
     };
 }
 pub(crate) use on_every_version_before_a_release;
+
+/// The same for functions that take no version, because they are about the newest one.
+macro_rules! on_the_newest_version {
+    ($($test:ident),+ $(,)?) => {
+        mod on_the_newest_version {
+            $(#[test] fn $test() { crate::support::once(super::$test); })+
+        }
+    };
+}
+pub(crate) use on_the_newest_version;
 
 /// The same for functions that show little beyond what others show, or take long: only whole runs include them.
 macro_rules! on_every_version_of_a_whole_run {
