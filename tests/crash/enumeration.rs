@@ -1,5 +1,5 @@
 //! Every point of every command, passed for the first time and for the second: the process that passes it dies, or finds the disk
-//! full, and the person continues. A sample passes every point once, and the rest every point once in each scenario.
+//! full, and the person continues. A sample passes every point once, and the rest five times more.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -52,20 +52,34 @@ fn whatever_step_a_process_dies_in_the_chain_goes_on() {
     assert!(failed.is_empty(), "{} of {count} cases failed: {failed:#?}", failed.len());
 }
 
-/// All cases, or one for each point, in all scenarios or in each: the first case of the first point, the second of the second, and so
-/// on, so that the sample includes every scenario and command.
+/// How many cases of each point the rest after a sample has.
+const REST: usize = 5;
+
+/// All cases, or some of each point: the first case of the first point, the second of the second, and so on, so that the sample includes
+/// every scenario and command. The rest after it has others, evenly spread.
 fn of_this_run(cases: Vec<Case>) -> Vec<Case> {
     let extent = if std::env::var_os(ONLY).is_some() { Extent::All } else { extent() };
     if extent == Extent::All {
         return cases;
     }
-    let mut groups: BTreeMap<(String, &str), Vec<Case>> = BTreeMap::new();
+    let mut points: BTreeMap<String, Vec<Case>> = BTreeMap::new();
     for case in cases {
-        let scenario = if extent == Extent::Rest { case.scenario.name } else { "" };
-        groups.entry((case.accident.point.clone(), scenario)).or_default().push(case);
+        points.entry(case.accident.point.clone()).or_default().push(case);
     }
-    let one = |(at, mut cases): (usize, Vec<Case>)| cases.swap_remove(at % cases.len());
-    groups.into_values().enumerate().map(one).collect()
+    let some = |(at, cases): (usize, Vec<Case>)| {
+        let numbers = match extent {
+            Extent::Rest => 1..=REST,
+            _ => 0..=0,
+        };
+        let chosen = numbers.map(|number| (at + number * cases.len() / (REST + 1)) % cases.len());
+        let mut chosen = chosen.collect::<BTreeSet<_>>();
+        if extent == Extent::Rest {
+            chosen.remove(&(at % cases.len()));
+        }
+        let numbered = cases.into_iter().enumerate();
+        numbered.filter(move |(number, _)| chosen.contains(number)).map(|(_, case)| case)
+    };
+    points.into_values().enumerate().flat_map(some).collect()
 }
 
 /// Plays a scenario without accidents. Returns its cases and the points that were passed.
