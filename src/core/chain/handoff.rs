@@ -51,9 +51,13 @@ impl Tree {
         order
     }
 
-    /// Whether there are frames that end without an attempt.
+    /// The frames that end without an attempt, as soon as the process that runs the chain looks.
+    pub(crate) fn frames_to_end(&self) -> Vec<FrameId> {
+        [self.groups_to_end(), self.handoffs_to_end()].concat()
+    }
+
     pub(crate) fn has_frames_to_end(&self) -> bool {
-        !self.groups_to_end().is_empty() || !self.handoffs_to_end().is_empty()
+        !self.frames_to_end().is_empty()
     }
 
     fn is_handed_off_to(&self, node: &Node, has_replied: impl Fn(FrameId) -> bool) -> bool {

@@ -72,12 +72,12 @@ impl Tree {
         }
     }
 
-    /// Whether an agent works at or below `top`, or would if it had a place.
+    /// Whether an agent works at or below `top`, or would if it had a place, or one has just ended, so that its group ends.
     fn works(&self, top: FrameId, now: Timestamp) -> bool {
-        let admission = self.admission(now);
+        let (admission, ending) = (self.admission(now), self.frames_to_end());
         let mut below = vec![top];
         while let Some(node) = below.pop().and_then(|id| self.get(id)) {
-            if matches!(node.state, FrameState::Running { .. }) {
+            if matches!(node.state, FrameState::Running { .. }) || ending.contains(&node.id) {
                 return true;
             }
             // One that has died is not started again in this run.
@@ -165,6 +165,25 @@ mod tests {
             4,
         );
         assert!(!lingers(&both), "a person is asked, too");
+    }
+
+    #[test]
+    fn a_call_lingers_until_the_last_reply_has_ended_its_group_or_who_handed_off_to_it() {
+        let groups = |state| {
+            let group = Node { is_group: true, ..node(id(2), Some(id(1)), WAITING) };
+            let members = [node(id(3), Some(id(2)), FrameState::Done), node(id(4), Some(id(2)), state)];
+            let below = std::iter::once(group).chain(members).collect();
+            lingers(&calling(vec![spawn(2, SpawnForm::Call)], below, 4))
+        };
+        assert!(groups(RUNNING) && groups(FrameState::Done));
+        assert!(!groups(FrameState::Paused { waited: None }));
+        let handoff = |state| {
+            let requests = vec![request(id(2), spawn(3, SpawnForm::Handoff))];
+            let first = Node { requests, ..node(id(2), Some(id(1)), WAITING) };
+            let successor = Node { has_outcome: true, ..node(id(3), Some(id(2)), state) };
+            lingers(&calling(vec![spawn(2, SpawnForm::Call)], vec![first, successor], 4))
+        };
+        assert!(handoff(RUNNING) && handoff(FrameState::Done));
     }
 
     #[test]

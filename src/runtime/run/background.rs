@@ -149,7 +149,13 @@ fn held_up(frame: FrameId, digest: &Digest, patience: Duration) -> String {
 }
 
 fn tell_end(frame: FrameId, digest: &Digest, rest: TurnState, tell: fn(&str)) {
-    let said = format!("{}: ended its background work{}", frame.short(), named(digest));
+    let frame = frame.short();
+    if digest.tasks.is_empty() {
+        // It is slow to exit, which concerns nobody.
+        tracing::debug!("{frame}: ended its claude, which had not exited");
+        return;
+    }
+    let said = format!("{frame}: ended its background work{}", named(digest));
     // A waiting agent learns about it when it continues.
     if rest == TurnState::Replied { tell(&said) } else { tracing::info!("{said}") }
 }
