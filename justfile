@@ -30,3 +30,4 @@ mutants *ARGS:
 # Record what terminals show of a chain on the real Claude Code
 recording:
     cargo run --locked --quiet --example recording > docs/recording.md
+    cargo run --locked --quiet --example recording -- --svg > docs/recording.svg

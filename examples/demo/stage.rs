@@ -43,7 +43,8 @@ impl Stage {
         stage
     }
 
-    fn with_model(model: impl Fn(&Conversation) -> Turn + Send + Sync + 'static) -> Self {
+    /// The same without files, and with another model.
+    pub(crate) fn with_model(model: impl Fn(&Conversation) -> Turn + Send + Sync + 'static) -> Self {
         eprintln!("building agent-cli");
         let program = build();
         eprintln!("getting Claude Code {NEWEST}, unless it is in the build folder");

@@ -1,9 +1,12 @@
-//! What terminals of 80 and 40 columns show of a chain on the real Claude Code, whose model is a script on this machine.
+//! What terminals of 80 and 40 columns show of a chain on the real Claude Code, whose model is a script on this machine; and the
+//! animated picture of the README.
 //!
 //! ```sh
 //! cargo run --example recording > docs/recording.md
+//! cargo run --example recording -- --svg > docs/recording.svg
 //! ```
 
+mod animation;
 #[path = "../../tests/support/pty.rs"]
 mod pty;
 #[path = "../demo/stage.rs"]
@@ -11,6 +14,7 @@ mod pty;
 mod stage;
 #[path = "../../tests/support/mod.rs"]
 mod support;
+mod svg;
 
 use std::process::{Child, Stdio};
 use std::thread::{self, JoinHandle};
@@ -36,6 +40,9 @@ A person follows them, stops one, and the chain goes on.
 ";
 
 fn main() {
+    if std::env::args().nth(1).is_some_and(|option| option == "--svg") {
+        return animation::print();
+    }
     println!("{BEGIN}");
     for columns in [80, 40] {
         println!("## {columns} columns\n");

@@ -50,6 +50,11 @@ impl Screen {
         format!("{}\n", text.trim_end())
     }
 
+    /// What it shows now, with its colours.
+    pub(crate) fn now(&self) -> vt100::Screen {
+        self.0.lock().expect("nobody panics").screen().clone()
+    }
+
     /// Shows what somebody else prints there: the terminal itself, or a shell.
     pub(crate) fn shows(&self, text: &str) {
         self.0.lock().expect("nobody panics").process(text.as_bytes());
