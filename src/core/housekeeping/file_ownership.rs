@@ -29,7 +29,6 @@ pub(crate) enum PathKind {
 impl PathKind {
     /// Whether users can add files to it, but not replace those of others, as in /tmp.
     pub(crate) const fn is_shared(self, mode: u32) -> bool {
-        const STICKY: u32 = 0o1000;
         matches!(self, Self::Above) && mode & STICKY != 0
     }
 }
@@ -48,7 +47,12 @@ pub(crate) enum Exposure {
     BelongsToAnother,
     /// Other users can write to it.
     Writable,
+    /// It is meant for all users, as /tmp is.
+    Shared,
 }
+
+/// Only owners can remove what is in such a directory.
+const STICKY: u32 = 0o1000;
 
 impl Owned {
     /// How other users could replace the trusted path.
@@ -60,7 +64,8 @@ impl Owned {
         }
         let others = if self.is_of_private_group { OTHERS } else { OTHERS | GROUP };
         let may_change = self.kind != PathKind::Link && !self.kind.is_shared(self.mode);
-        (may_change && self.mode & others != 0).then_some(Exposure::Writable)
+        let how = if self.mode & STICKY == 0 { Exposure::Writable } else { Exposure::Shared };
+        (may_change && self.mode & others != 0).then_some(how)
     }
 }
 
@@ -70,6 +75,7 @@ impl Exposure {
         match self {
             Self::BelongsToAnother => "belongs to another user",
             Self::Writable => "can be written by others",
+            Self::Shared => "is shared by all users",
         }
     }
 }
@@ -80,6 +86,7 @@ impl Exposed {
         match self.how {
             Exposure::BelongsToAnother => format!("{place} belongs to another user"),
             Exposure::Writable => format!("others can write {place}"),
+            Exposure::Shared => format!("{place} is shared by all users"),
         }
     }
 
@@ -88,6 +95,8 @@ impl Exposed {
         let place = word(&self.place);
         match self.how {
             Exposure::BelongsToAnother => format!("sudo chown -h \"$(id -un)\" {place}"),
+            // Others need to write there.
+            Exposure::Shared => format!("use a directory of your own instead of {place}"),
             Exposure::Writable => format!("chmod go-w {place}"),
         }
     }
@@ -106,7 +115,7 @@ mod tests {
 
     #[test]
     fn nobody_else_can_replace_what_is_trusted() {
-        use Exposure::{BelongsToAnother, Writable};
+        use Exposure::{BelongsToAnother, Shared, Writable};
         use PathKind::{Above, Link, Trusted};
         for (kind, by_another, mode, is_of_private_group, expected) in [
             (Trusted, None, 0o700, false, None),
@@ -114,7 +123,7 @@ mod tests {
             (Trusted, None, 0o775, false, Some(Writable)),
             (Trusted, None, 0o775, true, None),
             (Trusted, None, 0o757, true, Some(Writable)),
-            (Trusted, None, 0o1777, false, Some(Writable)),
+            (Trusted, None, 0o1777, false, Some(Shared)),
             (Above, None, 0o1777, false, None),
             (Above, None, 0o777, false, Some(Writable)),
             (Above, None, 0o775, true, None),

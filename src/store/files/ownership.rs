@@ -147,7 +147,7 @@ mod tests {
         fs::set_permissions(&b, Permissions::from_mode(0o1777)).unwrap();
         assert_eq!(
             exposed(&b).unwrap().map(|found| found.how),
-            Some(Exposure::Writable),
+            Some(Exposure::Shared),
             "what is trusted is not shared"
         );
     }
