@@ -94,3 +94,17 @@ fn nothing_is_offered_where_there_is_no_id_and_everything_where_it_is_over() {
     }
     assert_eq!(offered(&world, &["agent-cli", "stop", ""]), Vec::<String>::new());
 }
+
+#[test]
+fn the_name_of_a_file_is_no_command_of_the_shell() {
+    let world = World::new();
+    for name in ["zz$(touch pwned).md", "xx*$(touch pwned).md", "yy;touch pwned.md", "with space.md", "it's `x`.md"] {
+        world.file(name, "reply done\n");
+        let typed = &name[..2];
+        let inserted = offered(&world, &["agent-cli", "spawn", typed]).remove(0);
+        let line = world.program("bash", ["-c", &format!("printf %s {inserted}")]).run();
+        assert_eq!(line.succeeds().stdout, name, "{inserted}");
+    }
+    assert!(!world.project().join("pwned").exists());
+    assert_eq!(offered(&world, &["agent-cli", "spawn", "with\\ sp"]), ["with\\ space.md"]);
+}

@@ -45,16 +45,27 @@ impl Completions {
 pub(crate) fn complete(program: impl Fn() -> Command, arguments: &[OsString]) -> bool {
     let Some(shell) = std::env::var_os(VARIABLE) else { return false };
     let here = std::env::current_dir().ok();
-    let words: Vec<_> = arguments.iter().skip_while(|word| *word != "--").skip(1).cloned().collect();
+    let mut words: Vec<_> = arguments.iter().skip_while(|word| *word != "--").skip(1).cloned().collect();
     let shells = Shells::builtins();
     let shell = Path::new(&shell).file_stem().and_then(|name| shells.completer(&name.to_string_lossy()));
-    if let Some(shell) = shell.filter(|_| names_an_id(&program(), &words)) {
-        let mut offered = Vec::new();
+    if let Some(shell) = shell.filter(|_| !words.is_empty()) {
+        // Bash passes words as they were typed, and inserts candidates as they are.
+        let is_bash = shell.name() == "bash";
+        if is_bash {
+            words.iter_mut().for_each(|word| *word = without_backslashes(word));
+        }
         let mut command = program();
+        let takes_id = names_an_id(&command, &words);
         command.build();
+        let mut offered = Vec::new();
         // Shells do not show errors of completions.
         let _ = shell.write_complete(&mut command, words, here.as_deref(), &mut offered);
-        let _ = print(&without_options(&String::from_utf8_lossy(&offered)));
+        let offered = String::from_utf8_lossy(&offered);
+        let between = std::env::var("_CLAP_IFS").ok().filter(|between| !between.is_empty());
+        let between = between.as_deref().unwrap_or("\n");
+        let candidates = offered.split(between).filter(|word| !takes_id || !word.starts_with('-'));
+        let candidates = candidates.map(|word| if is_bash { with_backslashes(word) } else { word.to_owned() });
+        let _ = print(&candidates.collect::<Vec<_>>().join(between));
         return true;
     }
     CompleteEnv::with_factory(program)
@@ -62,6 +73,25 @@ pub(crate) fn complete(program: impl Fn() -> Command, arguments: &[OsString]) ->
         .bin(PROGRAM)
         .try_complete(arguments, here.as_deref())
         .unwrap_or(true)
+}
+
+/// A word with a backslash before each character that means something to a shell: the name of a file must not become a command.
+/// A space at its end separates it from the next one.
+fn with_backslashes(word: &str) -> String {
+    let (word, space) = word.strip_suffix(' ').map_or((word, ""), |word| (word, " "));
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./,:=@%+~".contains(c);
+    let escaped: String = word.chars().flat_map(|c| [(!is_plain(c)).then_some('\\'), Some(c)]).flatten().collect();
+    escaped + space
+}
+
+fn without_backslashes(word: &OsString) -> OsString {
+    let Some(text) = word.to_str() else { return word.clone() };
+    let mut is_escaped = false;
+    let plain = text.chars().filter(|c| {
+        is_escaped = *c == '\\' && !is_escaped;
+        !is_escaped
+    });
+    plain.collect::<String>().into()
 }
 
 /// Whether to complete an id and not an option. Without ids to offer, a shell would insert `--`, the common beginning of all
@@ -73,11 +103,4 @@ fn names_an_id(program: &Command, words: &[OsString]) -> bool {
     let is_id = |argument: &Arg| ["id", "ids"].contains(&argument.get_id().as_str());
     let takes_one = command.is_some_and(|command| command.get_positionals().any(is_id));
     takes_one && word.is_none_or(|word| !word.to_string_lossy().starts_with('-'))
-}
-
-/// Removes options from the candidates.
-fn without_options(offered: &str) -> String {
-    let between = std::env::var("_CLAP_IFS").ok().filter(|between| !between.is_empty());
-    let between = between.as_deref().unwrap_or("\n");
-    offered.split(between).filter(|word| !word.starts_with('-')).collect::<Vec<_>>().join(between)
 }
