@@ -103,7 +103,7 @@ fn an_answer_that_is_no_text_is_refused() {
     outcome.exits_with(2);
     insta::assert_snapshot!(outcome, @r"
     --- stderr
-    error: cannot read the answer from standard input: stream did not contain valid UTF-8
+    error: cannot read the answer from standard input: it is not UTF-8
     --- exit status: 2
     ");
     world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");

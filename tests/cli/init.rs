@@ -225,6 +225,27 @@ fn settings_that_claude_code_ignores_are_a_warning() {
 }
 
 #[test]
+fn settings_that_are_no_files_hold_up_nothing() {
+    let world = World::with_hooks();
+    world.file("root.md", "reply done\n");
+    for (made, name) in [
+        ("mkfifo", ".claude/settings.json"),
+        ("mkfifo", ".claude/settings.local.json"),
+        ("mkfifo", ".mcp.json"),
+        ("ln -s /dev/zero", ".claude/settings.json"),
+    ] {
+        world.file(name, "");
+        let made = world.program("sh", ["-c", &format!("rm {name} && {made} {name}")]).run();
+        made.succeeds();
+        world.run(&["spawn", "root.md"]).prints("done");
+        world.run(&["resume", "--all"]).succeeds();
+        let checked = world.run(&["doctor"]);
+        assert!(name == ".mcp.json" || checked.stdout.contains("it is not a regular file"), "{name}: {checked}");
+        fs::remove_file(world.project().join(name)).expect("it was made");
+    }
+}
+
+#[test]
 fn a_folder_of_questions_is_made() {
     let world = World::new();
     world.file("root.md", "reply done\n");

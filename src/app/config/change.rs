@@ -1,12 +1,11 @@
 //! Changes settings files, and the list of trusted project files.
 
-use std::io;
 use std::path::{Path, PathBuf};
-
-use toml_edit::{DocumentMut, Item, Table};
+use std::{fs, io};
 
 use crate::app::Asker;
 use crate::app::asker::PersonsTask;
+use crate::app::config::changed_text::with;
 use crate::app::config::setting::{InProject, Setting};
 use crate::app::config::sources::{self, PROJECT_FILE, Source};
 use crate::app::config::trust::{self, Trust};
@@ -93,6 +92,9 @@ impl Files {
         let source = self.read(which)?;
         let before = source.as_ref().map_or("", |source| source.text.as_str());
         let is_own = which == WhichFile::User || source.as_ref().is_none_or(|source| self.is_trusted(source));
+        if which == WhichFile::Project {
+            self.within_project(&path)?;
+        }
         let cannot = |why: String| Refusal::failure(format!("{} was not changed: {why}", path.display()));
         let Some(after) = with(before, setting, value).map_err(cannot)? else { return Ok(None) };
         trust::replace(&path, &after, 0o644).map_err(|error| cannot(error.to_string()))?;
@@ -130,6 +132,18 @@ impl Files {
             .remove(&source.path)
             .map_err(|error| Refusal::failure(format!("the list of trusted files was not changed: {error}")))?;
         Ok((source.path, was_trusted))
+    }
+
+    /// A repository may come from another person, so a link in it must not lead to other files of the user.
+    fn within_project(&self, path: &Path) -> Result<(), Refusal> {
+        let Ok(target) = fs::canonicalize(path) else { return Ok(()) };
+        let project = sources::project_folder(self.directory()?);
+        let project = fs::canonicalize(project).unwrap_or_else(|_| project.to_owned());
+        if target.starts_with(project) && target.file_name() == path.file_name() {
+            return Ok(());
+        }
+        Err(Refusal::new(format!("{} is a link to {}", path.display(), target.display()))
+            .hint("replace the link by a file, or change the other file yourself"))
     }
 
     fn directory(&self) -> Result<&Path, Refusal> {
@@ -172,44 +186,12 @@ fn unusable(error: BadConfig) -> Refusal {
     Refusal::failure(error.to_string()).hint(error.hint)
 }
 
-/// Returns the text with `setting` set to `value`, or without the setting if `value` is `None`. `None` if it is not there to be
-/// removed.
-pub(crate) fn with(text: &str, setting: &Setting, value: Option<&SettingValue>) -> Result<Option<String>, String> {
-    let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())?;
-    let (table, key) = match setting.key.split_once('.') {
-        None => (document.as_table_mut(), setting.key),
-        Some((name, _)) if value.is_none() && !document.contains_key(name) => return Ok(None),
-        Some((name, key)) => {
-            let table = document.entry(name).or_insert_with(|| Item::Table(Table::new()));
-            (table.as_table_mut().ok_or_else(|| format!("`{name}` is not a table of its own"))?, key)
-        }
-    };
-    match value {
-        Some(value) => match table.get_mut(key).and_then(Item::as_value_mut) {
-            // Keep the comments next to the old value.
-            Some(old) => {
-                let decor = old.decor().clone();
-                *old = value.to_toml();
-                *old.decor_mut() = decor;
-            }
-            None => drop(table.insert(key, Item::Value(value.to_toml()))),
-        },
-        None if table.remove(key).is_none() => return Ok(None),
-        None => {}
-    }
-    Ok(Some(document.to_string()))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
-    use proptest::prelude::*;
     use tempfile::TempDir;
 
     use super::*;
-    use crate::app::config::file;
-    use crate::app::config::setting::{MAX_AGENTS, MODEL, SETTINGS};
+    use crate::app::config::setting::{MAX_AGENTS, MODEL};
     use crate::core::id::{AttemptId, FrameId};
     use crate::store::Caller;
 
@@ -336,17 +318,16 @@ mod tests {
         assert!(with("[", &MODEL, None).is_err());
     }
 
-    proptest! {
-        #[test]
-        fn what_is_set_is_read(at in 0..SETTINGS.len(), other in 0..SETTINGS.len(), text in "(\\PC{0,8}|[1-9][0-9]{0,5}|[1-9]{1,3}[smhd]|true|ask|never)") {
-            let setting = &SETTINGS[at];
-            if let Ok(value) = SettingValue::from_text(setting.kind, &text) {
-                let before = SETTINGS[other].default_value();
-                let first = with("", &SETTINGS[other], before.as_ref()).unwrap().unwrap_or_default();
-                let written = with(&first, setting, Some(&value)).unwrap().unwrap();
-                let parsed = file::parse(&written).unwrap();
-                prop_assert_eq!(parsed.values.get(setting.key), Some(&value));
-            }
+    #[test]
+    fn a_link_of_a_project_changes_no_other_file() {
+        let (temp, files) = files();
+        let (link, other) = (temp.path().join("project/.agent-cli.toml"), temp.path().join("other.toml"));
+        fs::write(&other, "").unwrap();
+        std::os::unix::fs::symlink(&other, &link).unwrap();
+        let one = SettingValue::from_text(MAX_AGENTS.kind, "1").unwrap();
+        for value in [Some(&one), None] {
+            assert!(files.change(&Asker::default(), setting("limits.max-agents"), value, WhichFile::Project).is_err());
         }
+        assert_eq!(fs::read_to_string(&other).unwrap(), "");
     }
 }

@@ -6,6 +6,7 @@
 
 pub(crate) mod chain_defaults;
 pub(crate) mod change;
+mod changed_text;
 pub(crate) mod file;
 pub(crate) mod layers;
 pub(crate) mod setting;

@@ -1,9 +1,9 @@
 //! Stores the project files that the user trusts, by path and content: a changed file is no longer trusted.
 
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, File, Metadata};
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
@@ -67,17 +67,39 @@ fn line(path: &Path, content: &str) -> Option<String> {
 }
 
 /// Replaces a file atomically, so that readers never see it incomplete. If the path is a link, this replaces the link's
-/// target.
+/// target. The file keeps its mode and its owner, and one that is read-only is not replaced.
 pub(crate) fn replace(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let mode = fs::metadata(&real).map_or(mode, |found| found.permissions().mode() & 0o7777);
+    let found = fs::metadata(&real).ok();
+    if found.as_ref().is_some_and(|found| found.permissions().readonly()) {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is read-only"));
+    }
     let folder = real.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(folder)?;
-    let mut file = NamedTempFile::new_in(folder)?;
-    file.write_all(text.as_bytes())?;
+    // The name of the temporary file says nothing to a person.
+    let mut file = NamedTempFile::new_in(folder).map_err(|error| io::Error::from(error.kind()))?;
+    file.as_file_mut().write_all(text.as_bytes())?;
+    if let Some(found) = &found {
+        keep_owner(file.as_file(), found)?;
+    }
+    let mode = found.map_or(mode, |found| found.permissions().mode() & 0o7777);
     file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
     file.as_file().sync_all()?;
     file.persist(&real).map(drop).map_err(|error| error.error)
+}
+
+/// Gives a new file the owner of the one that it replaces. Whoever may not do that must not take the file from its owner.
+fn keep_owner(file: &File, replaced: &Metadata) -> io::Result<()> {
+    let own = file.metadata()?;
+    if own.uid() != replaced.uid() {
+        let given = fchown(file, Some(replaced.uid()), Some(replaced.gid()));
+        return given.map_err(|_| io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user"));
+    }
+    if own.gid() != replaced.gid() {
+        // Not every user may use every group.
+        let _ = fchown(file, None, Some(replaced.gid()));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -102,5 +124,23 @@ mod tests {
         assert!(trust.add(Path::new("/a\nb"), "x").is_err());
         let mode = fs::metadata(folder.path().join("list")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_keeps_its_owner_and_mode_and_one_that_is_read_only_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "before").unwrap();
+        let set_mode = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        set_mode(0o640);
+        // Only root may give a file away.
+        let owner = if rustix::process::geteuid().is_root() { 12_345 } else { rustix::process::geteuid().as_raw() };
+        std::os::unix::fs::chown(&file, Some(owner), None).unwrap();
+        replace(&file, "after", 0o600).unwrap();
+        let found = fs::metadata(&file).unwrap();
+        assert_eq!((found.uid(), found.permissions().mode() & 0o777), (owner, 0o640));
+        set_mode(0o440);
+        assert_eq!(replace(&file, "again", 0o600).unwrap_err().to_string(), "it is read-only");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "after");
     }
 }

@@ -3,12 +3,12 @@
 //! There can be only one `--settings`, so the user's is removed from their arguments and merged into ours. Rules are entries of a
 //! list there, whereas an argument with rules is split at blanks and commas, which a path may contain.
 
-use std::fs;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
 use crate::claude::environment::agent_variables;
+use crate::claude::environment::regular_file;
 use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
 use crate::claude::tools::exit_plan_mode::EXIT_PLAN_MODE;
 use crate::claude::tools::hook_input::{BASH, HookAnswer, POST_TOOL_USE, PRE_TOOL_USE};
@@ -117,7 +117,7 @@ impl StopHook<'_> {
 
 /// The value of the user's `--settings`: JSON, or the path of a JSON file. `None`: neither.
 pub(crate) fn read(given: &str, cwd: &Path) -> Option<Value> {
-    let of_file = || fs::read_to_string(cwd.join(given)).ok();
+    let of_file = || regular_file::read_text(&cwd.join(given)).ok();
     let text = if given.trim_start().starts_with('{') { given.to_owned() } else { of_file()? };
     serde_json::from_str(&text).ok()
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::claude::environment::config_dir::named_config_dir;
+use crate::claude::environment::regular_file;
 use crate::core::agent::launch::Launch;
 use crate::core::text::json;
 use crate::core::text::shell::quoted;
@@ -66,7 +67,7 @@ pub(crate) fn is_trusted(folder: &Path, launch: &Launch) -> bool {
 /// What Claude Code keeps about a user and their folders.
 pub(super) fn state_of_claude(launch: &Launch) -> Value {
     let config = named_config_dir().or_else(|| launch.config_dir.clone()).or_else(dirs::home_dir);
-    let read = || json::read(&fs::read(config?.join(".claude.json")).ok()?).ok();
+    let read = || json::read(&regular_file::read_whole(&config?.join(".claude.json")).ok()?).ok();
     read().unwrap_or_default()
 }
 
@@ -76,7 +77,7 @@ pub(crate) fn settings(base: &Path, places: &[PathBuf], launch: &Launch) -> Valu
     let counting = sources(launch);
     let mut all = json!({});
     for (name, source) in [("settings.json", "project"), ("settings.local.json", "local")] {
-        let read = || json::read::<Value>(&fs::read(base.join(".claude").join(name)).ok()?).ok();
+        let read = || json::read::<Value>(&regular_file::read_whole(&base.join(".claude").join(name)).ok()?).ok();
         let counts = counting.contains(&source) && !launch.args.has("--bare");
         // Claude Code ignores a file that is not JSON.
         if let Some(settings) = read().filter(|settings| counts && settings.is_object()) {
@@ -178,7 +179,7 @@ pub(crate) fn collect_instructions(folder: &Path, cwd: &Path) -> std::io::Result
             // Newer versions follow links only into the agent's directory; imports of such files are resolved there, too.
             if real.starts_with(cwd) {
                 symlink(&real, &kept)?;
-            } else if let Ok(text) = fs::read_to_string(&real) {
+            } else if let Ok(text) = regular_file::read_text(&real) {
                 fs::write(&kept, text)?;
             }
         }

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::claude::environment::agent_variables::BREAKING;
 use crate::claude::environment::credentials;
+use crate::claude::environment::regular_file;
 use crate::claude::settings::merged;
 use crate::core::agent::launch::Launch;
 
@@ -141,7 +142,7 @@ fn with_parts(file: PathBuf) -> Vec<PathBuf> {
 }
 
 pub(crate) fn settings_file(path: PathBuf, managed: bool) -> Option<SettingsFile> {
-    let content = match fs::read_to_string(&path) {
+    let content = match regular_file::read_text(&path) {
         // An empty file is not a mistake.
         Ok(text) if text.trim().is_empty() => return None,
         Ok(text) => ClaudeSettings::parse(&text),

@@ -1,13 +1,14 @@
 //! The user's own hooks around tool calls. Those before a call may deny it. Those after it decide last what an agent sees of a result:
 //! they may remove a secret from it. Only running them would show whether they do, so this only checks whether there are any.
 
+use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::{env, fs};
 
 use serde_json::Value;
 
 use crate::claude::environment::config_dir::config_dir;
+use crate::claude::environment::regular_file;
 use crate::claude::settings::merged;
 use crate::claude::settings::settings_file::managed_files;
 use crate::claude::tools::hook_input::{POST_TOOL_USE, PRE_TOOL_USE};
@@ -88,7 +89,7 @@ fn paths(value: &Value, name: &str, found: &mut Vec<PathBuf>) {
 }
 
 pub(super) fn read(file: &Path) -> Option<Value> {
-    serde_json::from_str(&fs::read_to_string(file).ok()?).ok()
+    serde_json::from_str(&regular_file::read_text(file).ok()?).ok()
 }
 
 /// Whether a plugin has such a hook: in its own file, or in its manifest or a file named there.
@@ -144,6 +145,8 @@ fn matches(matcher: &Value, tool: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use serde_json::json;
 
     use super::*;

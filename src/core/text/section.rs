@@ -43,11 +43,17 @@ impl<'a> Section<'a> {
     /// The section in a text, if there is one.
     pub(crate) fn find(text: &'a str) -> Result<Option<Self>, BrokenMarkers> {
         let (mut begin, mut found): (Option<(usize, usize, usize)>, Option<Self>) = (None, None);
-        let mut at = 0;
+        let (mut at, mut example) = (0, 0);
         for (number, line) in (1..).zip(text.split_inclusive('\n')) {
-            let (start, marker) = (at, line.trim_start());
+            // Some editors put a byte order mark before the first line.
+            let (start, marker) = (at, line.trim_start_matches('\u{feff}').trim_start());
             at += line.len();
-            if marker.starts_with(BEGIN) {
+            if start < example {
+                continue;
+            }
+            if let (None, Some(length)) = (begin, example_length(&text[start..])) {
+                example = start + length;
+            } else if marker.starts_with(BEGIN) {
                 if begin.is_some() || found.is_some() {
                     return Err(BrokenMarkers::Second(number));
                 }
@@ -92,6 +98,32 @@ impl<'a> Section<'a> {
     }
 }
 
+/// The length of the code block that a text begins with, if a whole section is in it, as in an explanation of the markers.
+fn example_length(text: &str) -> Option<usize> {
+    let fence = |line: &str| {
+        let line = line.trim();
+        let of = line.chars().next().filter(|first| "`~".contains(*first))?;
+        let rest = line.trim_start_matches(of);
+        (line.len() - rest.len() >= 3).then(|| (of, line.len() - rest.len(), rest.is_empty()))
+    };
+    let mut lines = text.split_inclusive('\n');
+    let first = lines.next()?;
+    let (of, count, _) = fence(first)?;
+    let (mut length, mut markers) = (first.len(), (false, false));
+    for line in lines {
+        length += line.len();
+        match fence(line) {
+            Some((closing, long, true)) if closing == of && long >= count => {
+                return (markers == (true, true)).then_some(length);
+            }
+            _ if line.trim_start().starts_with(BEGIN) => markers.0 = true,
+            _ if line.trim_start().starts_with(END) => markers.1 = markers.0,
+            _ => {}
+        }
+    }
+    None
+}
+
 /// A text with a section at its end; `None`: of a new file. Its line breaks are those of the text, which has a final one if it had
 /// one before.
 pub(crate) fn add(text: Option<&str>, author: Author<'_>, body: &str) -> String {
@@ -128,6 +160,19 @@ mod tests {
 
     fn removed(text: &str) -> String {
         Section::find(text).unwrap().unwrap().removed()
+    }
+
+    #[test]
+    fn a_section_in_a_code_block_is_an_example() {
+        let example = format!("# How\n\n```html\n{BEGIN} wrote this -->\nours\n{END}\n```\n");
+        assert_eq!(Section::find(&example), Ok(None));
+        let both = add(Some(&example), AUTHOR, "body\n");
+        assert_eq!(Section::find(&both).unwrap().unwrap().removed(), example);
+        // A code block that never ends is none, even if the body has others.
+        let open = add(Some("````\ntext\n"), AUTHOR, "```\ncode\n```\n````\nmore\n````\n");
+        assert!(Section::find(&open).unwrap().is_some());
+        let marked = format!("\u{feff}{BEGIN} wrote this -->\nours\n{END}\n");
+        assert!(Section::find(&marked).unwrap().is_some());
     }
 
     #[test]

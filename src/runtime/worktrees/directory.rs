@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::runtime::worktrees::regular_file;
+use crate::claude::environment::regular_file;
 
 /// A recorded directory that now leads to another place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

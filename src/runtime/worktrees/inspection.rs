@@ -9,9 +9,9 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::claude::environment::regular_file;
 use crate::core::agent::child_worktree::{IgnoredFiles, Loss, Worktree, WorktreeCondition};
 use crate::runtime::worktrees::git::{Git, GitError, Place};
-use crate::runtime::worktrees::regular_file;
 
 /// Where agents' branches are.
 const OWN: &str = "refs/heads/agent-cli/";

@@ -3,7 +3,6 @@
 pub(crate) mod directory;
 pub(crate) mod git;
 pub(crate) mod inspection;
-mod regular_file;
 pub(crate) mod remote;
 pub(crate) mod remote_repository;
 pub(crate) mod snapshot;

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use crate::claude::environment::regular_file;
 use crate::runtime::worktrees::git::{Git, GitError, Place, persons_settings};
-use crate::runtime::worktrees::regular_file;
 
 #[derive(Debug)]
 pub(crate) struct RemoteRepository {

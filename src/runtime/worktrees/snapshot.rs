@@ -8,11 +8,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::claude::environment::regular_file;
 use crate::core::agent::child_worktree::Worktree;
 use crate::runtime::worktrees::directory;
 use crate::runtime::worktrees::git::{Git, GitError, Place};
 use crate::runtime::worktrees::inspection::{has_own_work, own_git_dir};
-use crate::runtime::worktrees::regular_file;
 use crate::runtime::worktrees::worktree::{self, WorktreeError, io};
 
 /// How long a person waits for git to read a worktree.

@@ -1,6 +1,6 @@
 //! `agent-cli answer`: a person answers a question.
 
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal};
 
 use clap::Args;
 
@@ -13,6 +13,7 @@ use crate::cli::chain::answering::inbox::Inbox;
 use crate::cli::chain::answering::said_back::said_back;
 use crate::cli::chain::answering::there_and_then::{self, for_people};
 use crate::cli::chain::drive;
+use crate::cli::chain::steering::tell::standard_input;
 use crate::cli::confirm;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -184,9 +185,7 @@ impl Answer {
 }
 
 fn from_standard_input() -> Result<String, CliError> {
-    let mut text = String::new();
-    io::stdin()
-        .read_to_string(&mut text)
+    let mut text = standard_input()
         .map_err(|error| CliError::usage(format!("cannot read the answer from standard input: {error}")))?;
     if text.ends_with('\n') {
         text.pop();

@@ -54,14 +54,25 @@ impl Tell {
     }
 }
 
+/// All of standard input, which must be UTF-8, and must end before it is too large for memory.
+pub(in crate::cli::chain) fn standard_input() -> io::Result<String> {
+    const LARGEST: u64 = 64 << 20;
+    let mut text = Vec::new();
+    io::stdin().lock().take(LARGEST + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > LARGEST {
+        return Err(io::Error::other("it has more than 64 MiB"));
+    }
+    String::from_utf8(text).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
+}
+
 /// Reads a text from the command line, or else from standard input.
 pub(in crate::cli::chain) fn typed_text(text: Option<String>) -> DeferredText {
     Box::new(|| match text.filter(|text| text != "-") {
         Some(text) => Ok(text),
         None => {
-            let mut text = String::new();
-            let read = io::stdin().read_to_string(&mut text);
-            read.map_err(|error| Refusal::failure(format!("cannot read the text from standard input: {error}")))?;
+            let text = standard_input();
+            let text =
+                text.map_err(|error| Refusal::failure(format!("cannot read the text from standard input: {error}")))?;
             Ok(text.strip_suffix('\n').map(str::to_owned).unwrap_or(text))
         }
     })
