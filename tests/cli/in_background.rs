@@ -2,6 +2,7 @@
 
 use rustix::process::Signal;
 
+use crate::gate::wait_until;
 use crate::log::Start;
 use crate::world::World;
 
@@ -243,4 +244,36 @@ fn a_fork_that_was_killed_begins_anew_with_the_conversation_up_to_its_call() {
         assert_eq!(begins(1), Some(first));
         world.run(&["fsck"]).succeeds();
     }
+}
+
+#[test]
+fn a_wait_for_somebody_below_a_child_takes_nothing_from_its_reply() {
+    let world = World::with_hooks().with("AGENT_CLI_LINGER", "0s");
+    world.file("root.md", "spawn --background a.md\nhold callers\nwait --agent c.md\nreply {results}\n");
+    world.file("a.md", "spawn c.md\nreply IMPORTANT\n");
+    world.file("c.md", "reply C\n");
+    let callers = world.gate("callers");
+    let spawn = world.command(["spawn", "root.md"]).start();
+    callers.reached_by(1);
+    let is_done = |agent: &serde_json::Value| agent["task"] == "a.md" && agent["status"] == "done";
+    wait_until("the child is done", || {
+        world.run(&["tree", "--json"]).json().as_array().expect("a list").iter().any(is_done)
+    });
+    callers.open_for_one();
+    let outcome = spawn.ends();
+    assert!(outcome.succeeds().stdout.contains("IMPORTANT") && !outcome.stdout.contains("0 agents"), "{outcome}");
+}
+
+#[test]
+fn what_is_left_of_a_group_has_not_failed_with_a_member_that_was_joined() {
+    let world = World::with_hooks();
+    world.file("root.md", "spawn --background a.md b.md\nwait --agent a.md\nreply {results}\n");
+    world.file("a.md", "fail boom\n");
+    world.file("b.md", "ask When?\nreply B\n");
+    let root = world.spawn_paused("root.md");
+    world.answer("now");
+    let outcome = world.run(&["resume", &root]);
+    assert!(outcome.succeeds().stdout.contains("1 agent: all done"), "{outcome}");
+    let told = world.log().starts.pop().expect("the caller has continued").prompt;
+    assert!(told.contains("1 agent: all done") && !told.contains("which failed"), "{told}");
 }

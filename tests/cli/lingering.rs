@@ -40,7 +40,7 @@ fn the_result_returns_without_another_start() {
 fn the_replies_of_a_group_and_of_a_handoff_return_without_another_start() {
     for (call, reply) in [("spawn a.md b.md", "2 agents: all done"), ("spawn first.md", "b")] {
         let world = World::with_hooks().with("AGENT_CLI_LINGER", "50s");
-        world.file("root.md", &format!("{call}\nreply {{result}}\n"));
+        world.file("root.md", format!("{call}\nreply {{result}}\n"));
         world.file("first.md", "run agent-cli spawn --handoff b.md\n");
         world.file("a.md", "reply a\n");
         world.file("b.md", "reply b\n");

@@ -146,3 +146,32 @@ fn an_agent_cannot_hurry() {
     --- exit status: 0
     ");
 }
+
+#[test]
+fn a_child_that_is_retried_after_its_caller_was_told_keeps_its_chain_open() {
+    let world = World::with_hooks();
+    world.file("root.md", "spawn child.md\nreply told: {result}\n");
+    world.file("child.md", "once fail boom\nask When?\nreply {result}\n");
+    let told = world.run(&["spawn", "root.md"]);
+    assert!(told.succeeds().stdout.contains("boom"), "{told}");
+    let [root, child] = [0, 1].map(|start| world.session(start));
+    world.run(&["resume", &child]).started();
+    let listed = world.run(&["ls", "--json"]).json();
+    assert_eq!((&listed[0]["id"], &listed[0]["state"]), (&root.as_str().into(), &"asks".into()), "{listed:#}");
+    let question = world.question();
+    world.run(&["answer", &question, "now"]).prints(&format!("agent-cli resume {root}"));
+    world.run(&["resume", "--all"]).succeeds();
+    world.run(&["resume", &child]).prints("now");
+    world.run(&["resume", &root]).prints(told.stdout.trim_end());
+    assert_eq!(world.run(&["ls", "--json"]).json(), serde_json::json!([]));
+    world.run(&["fsck"]).succeeds();
+}
+
+#[test]
+fn a_reply_to_an_instruction_after_a_failure_is_no_finding() {
+    let world = World::with_hooks();
+    world.file("root.md", "once fail boom\nreply done after all\n");
+    world.run(&["spawn", "root.md"]).exits_with(1);
+    world.run(&["resume", &world.session(0), "--prompt", "Try."]).prints("done after all");
+    world.run(&["fsck"]).succeeds();
+}

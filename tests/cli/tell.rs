@@ -285,3 +285,31 @@ fn the_log_of_an_agent_has_what_others_told_and_did_to_it() {
     let events = world.run(&["logs", &id, "--json"]).stdout;
     assert_eq!(events.matches("\"type\":\"message\"").count(), 2, "{events}");
 }
+
+#[test]
+fn a_chain_has_failed_whatever_somebody_in_it_still_waits_for() {
+    let world = World::with_hooks();
+    world.file("root.md", "spawn child.md\nask Who?\nfail boom\n");
+    world.file("child.md", "reply first\nask Again?\nreply second\n");
+    let root = world.spawn_paused("root.md");
+    world.run(&["resume", &world.session(1), "--prompt", "More."]).started();
+    world.answer_to("Who?", "me");
+    for _ in 0..2 {
+        let failed = world.run(&["resume", &root]);
+        assert!(failed.exits_with(1).stderr.contains("boom"), "{failed}");
+    }
+}
+
+#[test]
+fn an_agent_with_an_instruction_sees_the_result_of_its_handoff() {
+    let world = World::with_hooks();
+    world.file("root.md", "spawn child.md\nreply {result}\n");
+    world.file("child.md", "reply first\nspawn --handoff next.md\nreply from next: {result}\n");
+    world.file("next.md", "ask When?\nreply {result}\n");
+    world.run(&["spawn", "root.md"]).prints("first");
+    let child = world.session(1);
+    world.run(&["resume", &child, "--prompt", "More."]).started();
+    assert_eq!(world.run(&["show", &child, "--json"]).json()["handed_off_to"], serde_json::Value::Null);
+    world.answer("now");
+    world.run(&["resume", &child]).prints("from next: now");
+}

@@ -46,8 +46,10 @@ pub(crate) fn text(members: &[GroupMember]) -> String {
     let failed = members.iter().filter(|member| member.failure().is_some()).count();
     let marks = marks(members);
     let outcome = if failed == 0 { "all done".to_owned() } else { format!("{} done, {failed} failed", all - failed) };
+    // The others have been joined.
+    let agents = if all == 1 { "agent" } else { "agents" };
     let first = format!(
-        "{all} agents: {outcome}. Each reply follows a line that begins with `{marks} N of {all}: `; \
+        "{all} {agents}: {outcome}. Each reply follows a line that begins with `{marks} N of {all}: `; \
          no reply has such a line."
     );
     let sections = members.iter().enumerate().map(|(at, member)| {

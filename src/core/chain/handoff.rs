@@ -21,9 +21,9 @@ fn only_handoff(requests: &[Request]) -> Option<FrameId> {
 }
 
 impl Node {
-    /// The agent that this one has handed off to, or had when it ended.
+    /// The agent that this one has handed off to, or had when it ended. One that a person has continued sees all results.
     pub(crate) fn handed_off_to(&self) -> Option<FrameId> {
-        only_handoff(&self.requests)
+        only_handoff(&self.requests).filter(|_| !self.has_outcome)
     }
 
     /// Whether it has replied, and no person has continued it.

@@ -119,8 +119,9 @@ fn state(facts: &FrameFacts) -> Vec<FindingKind> {
     let trouble = facts.frame.trouble.as_ref().filter(|_| !state.is_over());
     found.extend(trouble.filter(|trouble| trouble.unrecorded).map(|_| FindingKind::Unrecorded));
     match (state, facts.replied) {
-        (FrameState::Done, false) => found.push(FindingKind::NoReply),
-        (FrameState::Done, true) | (_, false) => {}
+        // Its reply to a person's instruction belongs to the instruction.
+        (FrameState::Done, false) if facts.frame.outcome.is_none() => found.push(FindingKind::NoReply),
+        (FrameState::Done, _) | (_, false) => {}
         // A report of what it had done when it was stopped, or a reply before a person continued it.
         (state, true) if state.was_stopped() || facts.frame.outcome.is_some() => {}
         // The replies of a group's members are kept when one of them failed, and while that one is retried.

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::core::attempt::decision::{Decision, Note};
 use crate::core::chain::admission::NotAdmitted;
-use crate::core::chain::frame_state::Ended;
+use crate::core::chain::frame_state::{Ended, FrameState};
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::FrameId;
 use crate::runtime::run::frame_error::{FrameError, FrameErrorKind};
@@ -83,7 +83,7 @@ impl Driven {
     /// Finishes the run: nothing in the chain can run any more, or a person has stopped it.
     pub(super) fn finish(mut self, tree: &Tree, interrupted: bool) -> Self {
         self.errors.retain(|error| tree.concerns_the_caller(error.frame));
-        let is_aside = |node: &&Node| node.has_outcome && node.id != tree.top();
+        let is_aside = |node: &&Node| node.has_outcome && node.state == FrameState::Done && node.id != tree.top();
         let again = tree.parents_first().into_iter().filter(is_aside).filter(|node| self.replied.contains(&node.id));
         self.notes.extend(again.map(|node| (node.id, Note::RepliedAgain)));
         Self { interrupted, ..self }

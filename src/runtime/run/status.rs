@@ -202,7 +202,9 @@ pub(crate) fn after(store: &Store, top: FrameId, driven: Driven) -> Result<Chain
     let mut blockers = tree.blockers(now);
     blockers.extend(driven.no_place.map(|(frame, why)| Blocker { frame, since: now, what: why.into() }));
     let failed = |frame| driven.errors.iter().any(|error| error.frame == frame && !error.kind.leaves_a_wait());
-    if !driven.errors.is_empty() && blockers.iter().all(|blocker| failed(blocker.frame)) {
+    // What agents wait for that a person had continued does not change how the top has ended.
+    let has_failed = failed(top) || blockers.iter().all(|blocker| failed(blocker.frame));
+    if !driven.errors.is_empty() && has_failed {
         return Ok(ChainStatus::Failed(driven.errors));
     }
     if let Some(FrameState::Failed { failure }) = tree.get(top).map(|node| &node.state)

@@ -120,10 +120,10 @@ fn update(connection: &Connection, before: &Frame, end: &AttemptEnd<'_>) -> TxRe
             .run("UPDATE frames SET launch = ?2 WHERE id = ?1", (Id(before.id), frames::launch_text(&launch)?))?;
     }
     if let Meaning::Ended(Ending::Reply(reply)) = &end.decision.meaning {
-        if before.outcome.is_some() {
-            return messages::reply(connection, before.id, reply);
+        // One that is only retried has no instruction.
+        if before.outcome.is_none() || !messages::reply(connection, before.id, reply)? {
+            frames::set_reply(connection, before.id, reply)?;
         }
-        frames::set_reply(connection, before.id, reply)?;
     }
     Ok(())
 }

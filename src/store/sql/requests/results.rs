@@ -76,11 +76,19 @@ fn result_of_child(
     let Some(frame) = frames::load(connection, child)? else {
         return Ok(Some(RequestResult::Failed("that agent no longer exists".to_owned())));
     };
-    let reply = match joined.is_empty() {
-        true => frames::reply(connection, child)?,
-        false => Some(group::text(&members(connection, &frame, joined)?)),
+    let result = if joined.is_empty() {
+        frame.result(frames::reply(connection, child)?)
+    } else {
+        let members = members(connection, &frame, joined)?;
+        match frame.result(Some(group::text(&members))) {
+            // Those that failed were joined.
+            Some(RequestResult::PartlyFailed(text)) if members.iter().all(|member| member.failure().is_none()) => {
+                Some(RequestResult::Text(text))
+            }
+            result => result,
+        }
     };
-    match frame.result(reply) {
+    match result {
         Some(result) if json => Ok(Some(spawn_result(connection, &frame, joined)?.in_place_of(&result))),
         result => Ok(result),
     }

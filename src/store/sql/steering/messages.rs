@@ -123,11 +123,11 @@ pub(crate) fn give_back(connection: &Connection, attempt: AttemptId, unseen: Opt
     Ok(())
 }
 
-/// Records an agent's reply to its last instruction.
-pub(crate) fn reply(connection: &Connection, frame: FrameId, reply: &str) -> TxResult<()> {
+/// Records an agent's reply to its last instruction. Returns whether it has had one.
+pub(crate) fn reply(connection: &Connection, frame: FrameId, reply: &str) -> TxResult<bool> {
     let sql = "UPDATE messages SET reply = ?2
                WHERE seq = (SELECT max(seq) FROM messages WHERE frame = ?1 AND instructs = 1)";
-    connection.run(sql, (Id(frame), reply))
+    Ok(connection.change(sql, (Id(frame), reply))? > 0)
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Message> {

@@ -67,6 +67,7 @@ pub(crate) fn try_again(connection: &Connection, now: At, frame: FrameId, top: F
     }
     if matches!(before.state, FrameState::Failed { .. }) {
         forget_failure(connection, &before)?;
+        keep_told_failure(connection, &before)?;
     }
     if matches!(before.state, FrameState::Paused { .. }) {
         return continue_paused(connection, now, &before);
@@ -109,6 +110,19 @@ fn forget_failure(connection: &Connection, frame: &Frame) -> TxResult<()> {
         requests::note(connection, wait.id, &progress)?;
     }
     Ok(())
+}
+
+/// Makes the failure that its caller was told of the outcome of an agent: as after an instruction, nobody but a person waits for what
+/// it does now, and its chain stays open until it has ended.
+fn keep_told_failure(connection: &Connection, frame: &Frame) -> TxResult<()> {
+    let told = "SELECT 1 FROM frames AS f LEFT JOIN frames AS p ON p.id = f.parent AND p.is_group
+                    JOIN requests AS r ON r.child IN (f.id, p.id)
+                    WHERE f.id = ?1 AND r.status = 'delivered'";
+    if frame.task.is_group() || !connection.finds(told, [Id(frame.id)])? {
+        return Ok(());
+    }
+    let sql = "UPDATE frames SET outcome = coalesce(outcome, ?2) WHERE id = ?1";
+    connection.run(sql, (Id(frame.id), codec::json(&frame.state, &[])?))
 }
 
 /// Whether the agent that asked for a frame, or for its group, was told of its end, or is being told.

@@ -165,7 +165,8 @@ const MEMBERS: &str =
 pub(crate) fn joined_members(connection: &Connection, caller: FrameId, group: FrameId) -> TxResult<HashSet<FrameId>> {
     const WAITS: &str = "SELECT r.detail, r.looked, r.since FROM requests AS r
          WHERE r.frame = ?1 AND r.status IN ('delivering', 'delivered') AND r.looked IS NOT NULL";
-    const ENDED: &str = "SELECT id, since FROM frames WHERE parent = ?1 AND seen_status IN ('done', 'failed')";
+    const ENDED: &str = "SELECT m.id, m.since FROM frames AS g CROSS JOIN frames AS m ON m.parent = g.id
+         WHERE g.id = ?1 AND g.is_group AND m.seen_status IN ('done', 'failed')";
     let waits: Vec<(RequestKind, WaitProgress, Timestamp)> = connection.read_all(WAITS, [Id(caller)], |row| {
         Ok((from_json(row, "detail")?, from_json(row, "looked")?, time(row, "since")?))
     })?;
