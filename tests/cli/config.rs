@@ -295,3 +295,13 @@ fn what_is_trusted_is_listed_even_if_a_variable_hides_it() {
     let trusted = world.run(&["config", "trust"]);
     assert!(trusted.stderr.contains("claude = \"/tmp/other\"\nlinger = \"1s\"\n"), "{trusted}");
 }
+
+#[test]
+fn a_person_may_name_no_file() {
+    let world = World::new().with("AGENT_CLI_CONFIG", "/dev/null");
+    world.file("root.md", "reply done\n");
+    world.run(&["spawn", "root.md"]).prints("done");
+    let refused = world.run(&["config", "set", "limits.max-agents", "3"]);
+    assert!(refused.exits_with(1).stderr.contains("/dev/null was not changed"), "{refused}");
+    assert!(!fs::metadata("/dev/null").expect("it is there").is_file());
+}

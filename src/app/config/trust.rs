@@ -71,6 +71,9 @@ fn line(path: &Path, content: &str) -> Option<String> {
 pub(crate) fn replace(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let found = fs::metadata(&real).ok();
+    if found.as_ref().is_some_and(|found| !found.is_file()) {
+        return Err(io::Error::other("it is not a regular file"));
+    }
     if found.as_ref().is_some_and(|found| found.permissions().readonly()) {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is read-only"));
     }
@@ -142,5 +145,6 @@ mod tests {
         set_mode(0o440);
         assert_eq!(replace(&file, "again", 0o600).unwrap_err().to_string(), "it is read-only");
         assert_eq!(fs::read_to_string(&file).unwrap(), "after");
+        assert!(replace(folder.path(), "text", 0o600).is_err());
     }
 }

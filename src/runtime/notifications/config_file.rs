@@ -72,6 +72,10 @@ pub(crate) fn text(path: &Path) -> Result<Option<String>, BadConfig> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(&error)),
     };
+    // The usual way to name no file.
+    if real == Path::new("/dev/null") {
+        return Ok(None);
+    }
     let found = fs::metadata(&real).map_err(|error| unreadable(&error))?;
     if !found.is_file() || found.len() > LARGEST {
         return Err(bad("is not a file with settings".to_owned(), "make it a file, or remove it"));
