@@ -45,7 +45,8 @@ mod version;
 
 use std::env;
 use std::io::{self, Read};
-use std::process::ExitCode;
+use std::panic;
+use std::process::{self, ExitCode};
 
 use anyhow::{Context, Result};
 
@@ -53,6 +54,7 @@ use crate::arguments::Arguments;
 use crate::log::Log;
 
 fn main() -> ExitCode {
+    die_of_a_full_disk();
     match imitate() {
         Ok(code) => code,
         Err(error) => {
@@ -60,6 +62,17 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// If what it prints has no room, it is killed: its runner must not take this for the words of an agent.
+fn die_of_a_full_disk() {
+    let before = panic::take_hook();
+    panic::set_hook(Box::new(move |panicked| {
+        if panicked.to_string().contains("No space left on device") {
+            process::abort();
+        }
+        before(panicked);
+    }));
 }
 
 fn imitate() -> Result<ExitCode> {
