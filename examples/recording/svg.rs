@@ -9,6 +9,8 @@ use vt100::Color;
 
 /// The width and height of a character, in pixels.
 const CELL: [usize; 2] = [8, 18];
+/// How far below the top of its row a character stands.
+const BASELINE: usize = 14;
 const MARGIN: usize = 12;
 /// The sixteen colours of a terminal on a dark background.
 const COLORS: [&str; 16] = [
@@ -85,7 +87,8 @@ pub(crate) fn animated(frames: &[(Picture, Duration)]) -> String {
     }
     let frame = |(number, (picture, _)): (usize, &(Picture, Duration))| {
         let lines = picture.lines.iter().enumerate();
-        let lines = lines.filter_map(|(row, line)| Some((number * height + (row + 1) * CELL[1], numbers.get(line)?)));
+        let lines =
+            lines.filter_map(|(row, line)| Some((number * height + row * CELL[1] + BASELINE, numbers.get(line)?)));
         html! { @for (y, line) in lines { use href={ "#l" (line) } y=(y) {} } }
     };
     let markup = html! {
