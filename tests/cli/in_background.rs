@@ -247,7 +247,7 @@ fn a_fork_that_was_killed_begins_anew_with_the_conversation_up_to_its_call() {
 }
 
 #[test]
-fn a_wait_for_somebody_below_a_child_takes_nothing_from_its_reply() {
+fn a_wait_for_an_agent_below_a_child_does_not_change_its_reply() {
     let world = World::with_hooks().with("AGENT_CLI_LINGER", "0s");
     world.file("root.md", "spawn --background a.md\nhold callers\nwait --agent c.md\nreply {results}\n");
     world.file("a.md", "spawn c.md\nreply IMPORTANT\n");

@@ -287,7 +287,7 @@ fn the_log_of_an_agent_has_what_others_told_and_did_to_it() {
 }
 
 #[test]
-fn a_chain_has_failed_whatever_somebody_in_it_still_waits_for() {
+fn a_chain_has_failed_even_if_an_agent_in_it_still_waits() {
     let world = World::with_hooks();
     world.file("root.md", "spawn child.md\nask Who?\nfail boom\n");
     world.file("child.md", "reply first\nask Again?\nreply second\n");

@@ -16,39 +16,41 @@ pub(crate) fn with(text: &str, setting: &Setting, value: Option<&SettingValue>) 
     };
     let place = Place::find(text, setting)?;
     let after = match (value, place) {
-        (Some(value), Place { value: Some(old), .. }) => {
+        (Some(value), Some(Place { value: old, .. })) => {
             Some([&text[..old.start], &value.to_toml().to_string(), &text[old.end..]].concat())
         }
-        (Some(value), _) => Some(with_new(text, setting, value)?),
-        (None, Place { lines: Some(lines), .. }) => Some([&text[..lines.start], &text[lines.end..]].concat()),
-        (None, _) => None,
+        (Some(value), None) => Some(with_new(text, setting, value)?),
+        (None, Some(Place { lines, .. })) => Some([&text[..lines.start], &text[lines.end..]].concat()),
+        (None, None) => None,
     };
     Ok(after.map(|after| format!("{mark}{after}")))
 }
 
 /// Where a setting is in a file.
-#[derive(Default)]
 struct Place {
-    value: Option<Range<usize>>,
+    value: Range<usize>,
     /// The lines that it is alone on.
-    lines: Option<Range<usize>>,
+    lines: Range<usize>,
 }
 
 impl Place {
-    fn find(text: &str, setting: &Setting) -> Result<Self, String> {
+    /// `None`: it is not there, or is a table.
+    fn find(text: &str, setting: &Setting) -> Result<Option<Self>, String> {
         let document = Document::parse(text).map_err(|error| error.message().to_owned())?;
         let (table, key) = match setting.key.split_once('.') {
             None => (document.as_table(), setting.key),
             Some((name, key)) => match document.get(name) {
-                None => return Ok(Self::default()),
+                None => return Ok(None),
                 Some(item) => (item.as_table().ok_or_else(|| not_a_table(name))?, key),
             },
         };
-        let found = table.get_key_value(key).and_then(|(key, item)| Some((key.span()?, item.span()?)));
-        let Some((key, value)) = found else { return Ok(Self::default()) };
+        let found = table.get_key_value(key).filter(|(_, item)| item.is_value());
+        let Some((key, value)) = found.and_then(|(key, item)| Some((key.span()?, item.span()?))) else {
+            return Ok(None);
+        };
         let start = text[..key.start].rfind('\n').map_or(0, |at| at + 1);
         let end = text[value.end..].find('\n').map_or(text.len(), |at| value.end + at + 1);
-        Ok(Self { value: Some(value), lines: Some(start..end) })
+        Ok(Some(Self { value, lines: start..end }))
     }
 }
 

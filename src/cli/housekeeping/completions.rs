@@ -86,10 +86,10 @@ fn with_backslashes(word: &str) -> String {
 
 fn without_backslashes(word: &OsString) -> OsString {
     let Some(text) = word.to_str() else { return word.clone() };
-    let mut is_escaped = false;
+    let mut escapes_next = false;
     let plain = text.chars().filter(|c| {
-        is_escaped = *c == '\\' && !is_escaped;
-        !is_escaped
+        escapes_next = *c == '\\' && !escapes_next;
+        !escapes_next
     });
     plain.collect::<String>().into()
 }
@@ -103,4 +103,25 @@ fn names_an_id(program: &Command, words: &[OsString]) -> bool {
     let is_id = |argument: &Arg| ["id", "ids"].contains(&argument.get_id().as_str());
     let takes_one = command.is_some_and(|command| command.get_positionals().any(is_id));
     takes_one && word.is_none_or(|word| !word.to_string_lossy().starts_with('-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whatever a word contains, a shell sees it as one word without commands.
+        #[test]
+        fn no_character_of_a_word_means_anything_to_a_shell(word in "[^ ]*|[ -~]{0,12}[!-~]") {
+            let escaped = with_backslashes(&word);
+            let mut rest = escaped.chars();
+            while let Some(c) = rest.next() {
+                let is_plain = c.is_alphanumeric() || "-_./,:=@%+~".contains(c);
+                prop_assert!(is_plain || c == '\\' && rest.next().is_some(), "{escaped}");
+            }
+            prop_assert_eq!(without_backslashes(&escaped.into()), OsString::from(word));
+        }
+    }
 }

@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(Section::find(&example), Ok(None));
         let both = add(Some(&example), AUTHOR, "body\n");
         assert_eq!(Section::find(&both).unwrap().unwrap().removed(), example);
-        // A code block that never ends is none, even if the body has others.
+        // The fence of an unclosed code block does not pair with one in the section.
         let open = add(Some("````\ntext\n"), AUTHOR, "```\ncode\n```\n````\nmore\n````\n");
         assert!(Section::find(&open).unwrap().is_some());
         let marked = format!("\u{feff}{BEGIN} wrote this -->\nours\n{END}\n");

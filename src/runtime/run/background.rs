@@ -151,7 +151,7 @@ fn held_up(frame: FrameId, digest: &Digest, patience: Duration) -> String {
 fn tell_end(frame: FrameId, digest: &Digest, rest: TurnState, tell: fn(&str)) {
     let frame = frame.short();
     if digest.tasks.is_empty() {
-        // It is slow to exit, which concerns nobody.
+        // It is only slow to exit.
         tracing::debug!("{frame}: ended its claude, which had not exited");
         return;
     }

@@ -112,13 +112,10 @@ fn forget_failure(connection: &Connection, frame: &Frame) -> TxResult<()> {
     Ok(())
 }
 
-/// Makes the failure that its caller was told of the outcome of an agent: as after an instruction, nobody but a person waits for what
-/// it does now, and its chain stays open until it has ended.
+/// Makes the failure that its caller was told of the outcome of an agent: as after an instruction, only a person waits for what it does
+/// now, and its chain stays open until it has ended.
 fn keep_told_failure(connection: &Connection, frame: &Frame) -> TxResult<()> {
-    let told = "SELECT 1 FROM frames AS f LEFT JOIN frames AS p ON p.id = f.parent AND p.is_group
-                    JOIN requests AS r ON r.child IN (f.id, p.id)
-                    WHERE f.id = ?1 AND r.status = 'delivered'";
-    if frame.task.is_group() || !connection.finds(told, [Id(frame.id)])? {
+    if frame.task.is_group() || !deliveries(connection, frame.id)?.iter().any(|status| status == DELIVERED) {
         return Ok(());
     }
     let sql = "UPDATE frames SET outcome = coalesce(outcome, ?2) WHERE id = ?1";
@@ -127,12 +124,17 @@ fn keep_told_failure(connection: &Connection, frame: &Frame) -> TxResult<()> {
 
 /// Whether the agent that asked for a frame, or for its group, was told of its end, or is being told.
 fn is_failure_delivered(connection: &Connection, frame: FrameId, top: FrameId) -> TxResult<bool> {
-    connection.finds(
-        "SELECT 1 FROM frames AS f LEFT JOIN frames AS p ON p.id = f.parent AND p.is_group
-             JOIN requests AS r ON r.child IN (f.id, p.id)
-             WHERE f.id = ?1 AND (r.status = 'delivering' OR (r.status = 'delivered' AND f.id <> ?2))",
-        (Id(frame), Id(top)),
-    )
+    Ok(deliveries(connection, frame)?.iter().any(|status| status != DELIVERED || frame != top))
+}
+
+const DELIVERED: &str = "delivered";
+
+/// The states of the requests for a frame, or for its group, whose results have been or are being delivered.
+fn deliveries(connection: &Connection, frame: FrameId) -> TxResult<Vec<String>> {
+    let sql = "SELECT r.status FROM frames AS f LEFT JOIN frames AS p ON p.id = f.parent AND p.is_group
+                   JOIN requests AS r ON r.child IN (f.id, p.id)
+                   WHERE f.id = ?1 AND r.status IN ('delivering', 'delivered')";
+    connection.read_all(sql, [Id(frame)], |row| row.get("status"))
 }
 
 /// Continues a paused agent, unless it must stop. Returns its state.
