@@ -254,6 +254,22 @@ fn an_agent_is_stopped_when_it_has_run_for_its_timeout() {
 }
 
 #[test]
+fn time_in_which_a_call_lingers_does_not_count() {
+    let world = World::with_hooks().with("AGENT_CLI_LINGER", "50s");
+    let gate = world.gate("gate");
+    world.file("root.md", "spawn child.md\nhold gate\nreply {result}\n");
+    world.file("child.md", "run sleep 4\nreply 42\n");
+    let spawn = world.command(["spawn", "root.md", "--timeout", "3s"]).start();
+    gate.reached_by(1);
+    assert_eq!(world.starts(), 2, "the call has returned in the same process");
+    is_told_to_stop(&world, &world.session(0));
+    gate.open_for_one();
+    let outcome = spawn.ends();
+    assert!(outcome.stderr.contains("stopped after its timeout of 3 s"), "{outcome}");
+    assert!(world.run(&["show", "child.md", "--reply"]).stdout.starts_with("42"));
+}
+
+#[test]
 fn time_in_which_an_agent_waits_does_not_count_and_a_killed_runner_changes_nothing() {
     let (world, gate) = with_a_running_child();
     world.file("root.md", "ask When?\nhold gate\nreply {result}\n");

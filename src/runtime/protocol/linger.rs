@@ -75,7 +75,7 @@ fn wait(
             }
             if !is_recorded {
                 let made: Vec<_> = of_call(store, frame, call)?.into_iter().map(|(request, _)| request.id).collect();
-                store.use_results(caller, ResultUse::Awaited(&made))?;
+                store.use_results(caller, ResultUse::Awaited(&made, until))?;
                 is_recorded = true;
             }
         }

@@ -2,21 +2,28 @@
 
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
+
 use crate::core::chain::frame::Frame;
 use crate::core::id::FrameId;
 use crate::core::steering::stop_order::{By, Stop, StopKind};
 use crate::runtime::{RuntimeError, while_trying};
-use crate::store::{Attempt, StateDir, Steering, Store, StoreError};
+use crate::store::{Attempt, Attempts, StateDir, Steering, Store, StoreError};
 
 /// The interval between checks for the file.
 const LOOK: Duration = Duration::from_millis(150);
 
 /// Returns when it is recorded that an agent must stop. When it has run for `timeout`, this records it.
 pub(crate) async fn to_stop(dir: &StateDir, frame: FrameId, timeout: Option<Timeout>) -> Stop {
-    let began = Instant::now();
+    let (began, mut lingered) = (Instant::now(), Duration::ZERO);
     loop {
         tokio::time::sleep(LOOK).await;
-        let is_over = timeout.is_some_and(|timeout| began.elapsed() >= timeout.rest);
+        let mut is_over = timeout.is_some_and(|timeout| began.elapsed() >= timeout.rest + lingered);
+        if is_over {
+            // What it waited meanwhile does not count.
+            lingered = self::lingered(dir, frame).unwrap_or(lingered);
+            is_over = timeout.is_some_and(|timeout| began.elapsed() >= timeout.rest + lingered);
+        }
         if !is_over && !dir.stop_file(frame).exists() {
             continue;
         }
@@ -28,6 +35,12 @@ pub(crate) async fn to_stop(dir: &StateDir, frame: FrameId, timeout: Option<Time
             Err(error) => tracing::warn!("{} cannot be stopped: {error}", frame.short()),
         }
     }
+}
+
+/// For how long calls of the running attempt of a frame have lingered.
+fn lingered(dir: &StateDir, frame: FrameId) -> Result<Duration, StoreError> {
+    let running = Store::open(dir.path())?.attempts(Attempts::RunningOf(frame))?.pop();
+    Ok(running.map(|attempt| attempt.lingered_until(Timestamp::now())).unwrap_or_default())
 }
 
 /// The recorded order to stop an agent whose hook may have seen it.
@@ -81,11 +94,12 @@ fn ran(store: &Store, frame: FrameId) -> Result<Duration, StoreError> {
     Ok(counted.filter_map(length).sum())
 }
 
-/// How long an ended attempt ran. The difference of the times is only used if the duration was not measured, because the
+/// How long an ended attempt ran, without what its calls lingered. The difference of the times is only used if the duration was not measured, because the
 /// runner died: the clock may have jumped in the meantime, and the machine may have slept.
 fn length(attempt: &Attempt) -> Option<Duration> {
-    let by_clock = || Duration::try_from(attempt.ended?.duration_since(attempt.began)).ok();
-    attempt.ran.or_else(by_clock)
+    let ended = attempt.ended?;
+    let by_clock = || Duration::try_from(ended.duration_since(attempt.began)).ok();
+    Some(attempt.ran.or_else(by_clock)?.saturating_sub(attempt.lingered_until(ended)))
 }
 
 /// The stop of an agent that has reached its timeout.
@@ -157,6 +171,9 @@ mod tests {
         assert_eq!(length(&slept), Some(Duration::from_secs(20)));
         let unseen = Attempt { ran: None, ended: Some(slept.began + SignedDuration::from_secs(9)), ..slept };
         assert_eq!(length(&unseen), Some(Duration::from_secs(9)), "its runner died");
+        let (early, late) = (unseen.began + SignedDuration::from_secs(5), unseen.began + SignedDuration::from_secs(60));
+        let lingered = Attempt { lingered_for: Duration::from_secs(2), lingers: Some((early, late)), ..unseen };
+        assert_eq!(length(&lingered), Some(Duration::from_secs(3)), "waiting does not count");
     }
 
     #[test]

@@ -80,6 +80,10 @@ pub struct Attempt {
     pub ran: Option<Duration>,
     /// How many of its calls have lingered: they stayed open for a while, because their results were expected soon.
     pub lingered: u32,
+    /// For how long those did that have returned.
+    pub lingered_for: Duration,
+    /// Since when a call lingers, and until when it may. This remains if it never returns.
+    pub lingers: Option<(Timestamp, Timestamp)>,
     /// How it ended, in one word.
     pub outcome: Option<String>,
     /// The text it ended with, unless that is a reply.
@@ -136,6 +140,13 @@ impl Attempt {
     /// Whether its frame has started afresh with the summary that it wrote.
     pub(crate) fn is_summary(&self) -> bool {
         self.outcome.as_deref() == Some(meaning::SUMMARY)
+    }
+
+    /// For how long its calls have lingered until `now`.
+    pub(crate) fn lingered_until(&self, now: Timestamp) -> Duration {
+        let open = self.lingers.map(|(since, until)| now.min(until).duration_since(since));
+        // A clock may have been set back.
+        self.lingered_for + open.and_then(|open| Duration::try_from(open).ok()).unwrap_or_default()
     }
 }
 

@@ -76,8 +76,8 @@ pub enum ResultUse<'a> {
     LookedUp(Target, &'a RequestResult),
     /// The call that a person has allowed is running.
     Permission(RequestId),
-    /// The call that made these in this attempt lingers: their results are expected soon.
-    Awaited(&'a [RequestId]),
+    /// The call that made these in this attempt lingers, at most until this time: their results are expected soon.
+    Awaited(&'a [RequestId], Timestamp),
     /// That call has yet to return these results: all of them, or none.
     InTime(&'a [(RequestId, RequestResult)]),
     /// The call that made it in this attempt runs as a program after all, which must not make it again.

@@ -171,6 +171,8 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
         ended: maybe_time(row, "ended")?,
         ran: row.get::<_, Option<i64>>("ran")?.map(|ran| Duration::from_millis(ran.unsigned_abs())),
         lingered: row.get("lingered")?,
+        lingered_for: Duration::from_millis(count(row, "lingered_for")?),
+        lingers: maybe_time(row, "lingers")?.zip(maybe_time(row, "lingers_until")?),
         outcome: row.get("outcome")?,
         message: row.get("message")?,
         kept: row.get("kept")?,

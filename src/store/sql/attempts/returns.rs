@@ -4,12 +4,14 @@
 //! Normally the hook returns the result of a resumed call. If hooks were switched off in the meantime, or a user's hook has
 //! rewritten the call, the call runs as the program that it names, which then must not make a second request.
 
+use jiff::Timestamp;
+
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::{Request, RequestKind, RequestResult};
 use crate::core::requests::request_state::{Handover, RequestEvent, RequestState};
 use crate::store::error::StoreError;
-use crate::store::records::{AtEnd, Caller, ResultUse, Target};
+use crate::store::records::{AtEnd, Attempts, Caller, ResultUse, Target};
 use crate::store::sql::attempts::attempt_records as attempts;
 use crate::store::sql::database::codec::{self, At, Id};
 use crate::store::sql::engine::{Connection, TxResult};
@@ -25,7 +27,7 @@ pub(crate) fn use_results(connection: &Connection, caller: Caller, how: ResultUs
     let now = codec::now();
     let mut used = Vec::new();
     match how {
-        ResultUse::Awaited(requests) => return linger(connection, now, caller, requests),
+        ResultUse::Awaited(requests, until) => return linger(connection, now, caller, requests, until),
         ResultUse::OfProgram(request) => return to_program(connection, caller, request),
         _ => {}
     }
@@ -43,7 +45,7 @@ pub(crate) fn use_results(connection: &Connection, caller: Caller, how: ResultUs
             attempts::give(connection, caller.attempt, request.id, &read)?;
         }
         if let ResultUse::InTime(..) = how {
-            connection.run("UPDATE attempts SET lingers = NULL WHERE id = ?1", [Id(caller.attempt)])?;
+            end_lingering(connection, now, caller)?;
         }
         if matches!(event, RequestEvent::Use { .. }) {
             let entry = LogEntry::PermissionUsed { request: request.id, attempt: caller.attempt };
@@ -108,7 +110,7 @@ fn to_use(connection: &Connection, caller: Caller, how: ResultUse<'_>) -> TxResu
             let event = RequestEvent::Use { attempt: caller.attempt };
             if request.state.clone().after(event).is_ok() { vec![(request, event)] } else { Vec::new() }
         }
-        ResultUse::Awaited(_) | ResultUse::OfProgram(_) => Vec::new(),
+        ResultUse::Awaited(..) | ResultUse::OfProgram(_) => Vec::new(),
     })
 }
 
@@ -142,16 +144,33 @@ fn undelivered(connection: &Connection, caller: Caller) -> TxResult<Vec<Request>
 }
 
 /// Records that a call stays open for its requests.
-fn linger(connection: &Connection, now: At, caller: Caller, requests: &[RequestId]) -> TxResult<Vec<RequestId>> {
+fn linger(
+    connection: &Connection,
+    now: At,
+    caller: Caller,
+    requests: &[RequestId],
+    until: Timestamp,
+) -> TxResult<Vec<RequestId>> {
     let mut made = undelivered(connection, caller)?;
     made.retain(|request| request.call.is_some() && requests.contains(&request.id));
     if !made.is_empty() {
+        end_lingering(connection, now, caller)?;
         connection.run(
-            "UPDATE attempts SET lingers = ?2, lingered = lingered + 1 WHERE id = ?1",
-            (Id(caller.attempt), now),
+            "UPDATE attempts SET lingers = ?2, lingers_until = ?3, lingered = lingered + 1 WHERE id = ?1",
+            (Id(caller.attempt), now, At(until)),
         )?;
     }
     Ok(made.into_iter().map(|request| request.id).collect())
+}
+
+fn end_lingering(connection: &Connection, now: At, caller: Caller) -> TxResult<()> {
+    for attempt in attempts::attempts(connection, Attempts::RunningOf(caller.frame))? {
+        connection.run(
+            "UPDATE attempts SET lingered_for = ?2, lingers = NULL, lingers_until = NULL WHERE id = ?1",
+            (Id(attempt.id), i64::try_from(attempt.lingered_until(now.0).as_millis()).unwrap_or(i64::MAX)),
+        )?;
+    }
+    Ok(())
 }
 
 /// Records that the result of a request is no longer expected by the call that made it.
@@ -160,7 +179,7 @@ fn to_program(connection: &Connection, caller: Caller, request: RequestId) -> Tx
         return Ok(Vec::new());
     }
     connection.run("UPDATE requests SET call = NULL WHERE id = ?1", [Id(request)])?;
-    connection.run("UPDATE attempts SET lingers = NULL WHERE id = ?1", [Id(caller.attempt)])?;
+    end_lingering(connection, codec::now(), caller)?;
     Ok(vec![request])
 }
 

@@ -115,7 +115,8 @@ CREATE TABLE replies (
 -- model: what it ran with. requests: answers of the API. estimated: whether its claude died before it said what it had cost.
 -- total_usage: tokens of its session, as total_cost_usd; NULL: its version does not count them. ran: for how many milliseconds
 -- it ran, without the time in which the machine slept; NULL: nobody has measured it. lingered: how many of its calls have stayed
--- open for a while. lingers: since when one of them does. given: the results that it was given, as long as it runs. denied: the
+-- open for a while. lingered_for: for how many milliseconds those that have returned did. lingers, lingers_until: since when one
+-- of them does, and until when it may. given: the results that it was given, as long as it runs. denied: the
 -- calls that were; NULL: none. summarises: the checkpoint of which it was to write a summary. context: how many tokens its last
 -- request sent, and context_window: how many its model takes; NULL: this is not known. host: where it ran; NULL: here.
 CREATE TABLE attempts (
@@ -144,7 +145,9 @@ CREATE TABLE attempts (
     estimated INTEGER NOT NULL DEFAULT 0,
     ran INTEGER,
     lingered INTEGER NOT NULL DEFAULT 0,
+    lingered_for INTEGER NOT NULL DEFAULT 0,
     lingers INTEGER,
+    lingers_until INTEGER,
     summarises TEXT,
     context INTEGER,
     context_window INTEGER,
