@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::app::asker::PersonsTask;
 use crate::app::error::{AppError, RemovalError};
 use crate::app::lookup;
+use crate::core::chain::waiting_on::shown_state::ShownState;
 use crate::core::id::FrameId;
 use crate::runtime::housekeeping::removal::{self, Removal, RemovedChain};
 use crate::store::ChainOf;
@@ -14,7 +15,7 @@ pub(crate) struct RemovableChain {
     pub(crate) root: FrameId,
     /// Its name, if it has one, and its task.
     pub(crate) task: String,
-    pub(crate) state: &'static str,
+    pub(crate) state: ShownState,
     pub(crate) agents: usize,
 }
 
@@ -29,11 +30,11 @@ pub(crate) struct Input {
 pub(crate) fn chain(app: &App<'_>, id: &str) -> Result<RemovableChain, AppError> {
     app.asker.may(PersonsTask::Remove)?;
     let ChainOf { root, name, .. } = app.store.chain_of(lookup::frame_named(app, id)?)?;
-    let (title, state) =
-        app.store.frame(root)?.map(|frame| (frame.task.title(), frame.state.name())).unwrap_or_default();
+    let title = app.store.frame(root)?.map(|frame| frame.task.title()).unwrap_or_default();
     let task = name.map_or_else(|| title.clone(), |name| format!("{name}, {title}"));
-    let agents = app.store.tree(root)?.all().filter(|node| !node.is_group).count();
-    Ok(RemovableChain { root, task, state, agents })
+    let tree = app.store.tree(root)?;
+    let agents = tree.all().filter(|node| !node.is_group).count();
+    Ok(RemovableChain { root, task, state: tree.shown_state(false, app.now), agents })
 }
 
 pub(crate) fn remove(app: &App<'_>, Input { root, ignored }: Input) -> Result<RemovedChain, AppError> {
@@ -63,7 +64,7 @@ mod tests {
         let question = store.request(caller, None, &[ask("When?")]).unwrap().remove(0);
         for id in [child.to_string(), question.to_string()] {
             let chain = chain(&app, &id).unwrap();
-            assert_eq!((chain.root, chain.state, chain.agents), (caller.frame, "running", 2));
+            assert_eq!((chain.root, chain.state, chain.agents), (caller.frame, ShownState::Asks, 2));
         }
         store.end(caller, &reply("done"));
         let removed = remove(&app, Input { root: caller.frame, ignored: false }).unwrap();

@@ -1,6 +1,7 @@
 //! `agent-cli rm`: removes chains.
 
 use clap::Args;
+use jiff::Timestamp;
 
 use crate::app::chains::remove::{self, Input, RemovableChain};
 use crate::app::error::AppError;
@@ -12,6 +13,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{bytes, one_line};
 use crate::cli::output::{print_json, print_line};
+use crate::local_zone::local_zone;
 use crate::runtime::housekeeping::removal::RemovedChain;
 
 /// Remove chains that are not running
@@ -71,6 +73,7 @@ impl Rm {
 }
 
 fn confirm_removal(RemovableChain { root, task, state, agents }: &RemovableChain) -> Result<(), CliError> {
+    let state = state.words(Timestamp::now(), &local_zone());
     let what = format!("{} ({}; {state}, agents: {agents})", one_line(task), root.short());
     if let Some(obstacle) = confirm::obstacle() {
         let error = CliError::usage(format!("cannot ask whether to remove {what}: {obstacle}"));

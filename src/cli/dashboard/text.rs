@@ -143,10 +143,12 @@ pub(super) fn question(model: &Model, question: Question) -> String {
     }
 }
 
-/// At the end, where it may be cut.
+/// Its state and name, at the end, where they may be cut.
 fn named(model: &Model, id: FrameId) -> String {
     let chain = model.board.chains.iter().map(|(_, chain)| chain).find(|chain| chain.id == id);
-    chain.map(|chain| name(model, chain)).unwrap_or_default()
+    chain
+        .map(|chain| format!("{}: {}", chain.state.words(model.now, &model.zone), name(model, chain)))
+        .unwrap_or_default()
 }
 
 /// The keys, their short names, and descriptions of their effects.
