@@ -203,3 +203,26 @@ fn chains_are_selected_by_their_words_and_named_by_their_tasks() {
     let several = world.run(&["show", "deploy.md", "--reply"]);
     assert!(several.stderr.contains("error: `deploy.md` is the task of several agents: "), "{several}");
 }
+
+#[test]
+fn a_tree_on_a_narrow_terminal_says_what_each_agent_waits_for() {
+    let world = World::new();
+    world.file("root.md", "spawn a.md b.md\nreply {result}\n");
+    world.file("a.md", "ask When shall we deploy it?\nreply {result}\n");
+    world.file("b.md", "fail API Error: 400 the model does not know this parameter\n");
+    world.run(&["spawn", "root.md"]);
+    insta::assert_snapshot!(world.command(["tree"]).on_terminal(40), @r"
+    [ID1:8] waits ([AGE])  root.md
+    │  waits for its child
+    └─ [ID5:8] waits ([AGE])  a.md b.md
+       │  waits for its child
+       ├─ [ID2:8] asks ([AGE])  a.md
+       │     waits for an answer to
+       │     [ID3:8]: When shall we deploy
+       │     it?
+       └─ [ID4:8] failed ([AGE])  b.md
+             API Error: 400 the model does
+             not know this parameter
+    --- exit status: 0
+    ");
+}

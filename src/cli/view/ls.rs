@@ -238,14 +238,14 @@ fn title_of(task: &str) -> String {
 const MOST: usize = 100;
 /// The column that is never cut.
 const STATE: usize = 1;
-/// Terminals with fewer columns get a table with fewer columns.
-const NARROW: usize = 60;
+/// Terminals with fewer columns get a table with fewer columns, and a tree with reasons below the agents.
+pub(crate) const NARROW: usize = 60;
 /// Terminals with fewer columns get one column for names and tasks.
 const ROOMY: usize = 80;
 /// If the last column has fewer columns, the reasons are below the rows.
 const ROOM: usize = 80;
 /// About the most lines of a reason.
-const LINES: usize = 3;
+pub(crate) const LINES: usize = 3;
 
 /// Why a chain is in its state, without details that the state already shows.
 pub(crate) fn reason(chain: &ChainView, now: Timestamp, zone: &TimeZone) -> String {

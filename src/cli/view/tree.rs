@@ -13,13 +13,15 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{age, cut, fitted};
-use crate::cli::output::{self, ListCommand, TonedLine, hint, print_json, print_toned, tell};
+use crate::cli::output::{self, ListCommand, Tone, TonedLine, hint, print_json, print_toned, tell};
 use crate::cli::report::status_report;
 use crate::cli::report::waits::described;
-use crate::cli::view::ls::{tell_of_no_chains, tone};
+use crate::cli::view::ls::{LINES, NARROW, tell_of_no_chains, tone};
 use crate::core::agent::usage::Spent;
 use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
+
+use crate::core::text::wrap::{columns, wrapped_within};
 use crate::local_zone::local_zone;
 
 /// Show every agent of a chain as a tree, and what each waits for
@@ -121,18 +123,34 @@ fn drawn(tree: &Tree, agents: &[AgentView], now: Timestamp, abandoned: &Abandone
             }
         });
         let cost = cost.unwrap_or_default();
-        let (state, rest) = line(tree, agent, now, abandoned);
+        let Line { state, task, reason } = line(tree, agent, now, abandoned);
         let before = format!("{bar}{corner}{cost}{} ", agent.id.short());
-        let line = format!("{before}{state}{rest}");
+        let whole = format!("{before}{state}{task}{reason}");
+        let below = format!("{bar}{next}{}", if children.is_empty() { "   " } else { "│  " });
+        let beneath = output::width().filter(|width| *width < NARROW && columns(&whole) > *width);
+        let beneath = beneath.filter(|width| width.saturating_sub(columns(&below)) >= ROOM);
+        let line = if beneath.is_some() { format!("{before}{state}{task}") } else { whole };
         let text = output::width().map_or_else(|| line.clone(), |width| fitted(&line, width));
         let part = before.len().min(text.len())..(before.len() + state.len()).min(text.len());
         // Cutting the line may split the state.
         let part = if text.is_char_boundary(part.end) { part } else { 0..0 };
         lines.push(TonedLine { text, part, tone: tone(agent.state) });
+        if let Some(width) = beneath {
+            let room = width - columns(&below);
+            let reason = wrapped_within(&fitted(reason.trim_start(), LINES * room), room, 0);
+            lines.extend(reason.into_iter().map(|line| TonedLine {
+                text: format!("{below}{line}"),
+                part: 0..0,
+                tone: Tone::Plain,
+            }));
+        }
         bars.extend(children.iter().map(|child| (*child, format!("{bar}{next}"))));
     }
     lines
 }
+
+/// A reason that does not fit on the line is below it if it has at least so much room there.
+const ROOM: usize = 20;
 
 const UNRECORDED: &str = "  claude could not record its last turn: no room";
 
@@ -149,14 +167,20 @@ fn summed(agents: &[AgentView]) -> HashMap<FrameId, Spent> {
     all
 }
 
-/// Formats the state of an agent, and the rest of its line.
-fn line(tree: &Tree, agent: &AgentView, now: Timestamp, abandoned: &Abandoned) -> (String, String) {
+/// What is shown of an agent, after its id.
+struct Line {
+    state: String,
+    task: String,
+    /// What it does or waits for, or why it failed.
+    reason: String,
+}
+
+fn line(tree: &Tree, agent: &AgentView, now: Timestamp, abandoned: &Abandoned) -> Line {
     let task = cut(&agent.task, 60);
     if let Some(root) = abandoned.get(&agent.id) {
-        return (status_report::abandoned(*root), format!("  {task}"));
+        return Line { state: status_report::abandoned(*root), task: format!("  {task}"), reason: String::new() };
     }
-    let state = agent.state.words(now, &local_zone());
-    let mut line = format!(" ({})  {task}", age(agent.since, now));
+    let mut line = String::new();
     if let Some(doing) = &agent.doing {
         line.push_str(&format!("  {}", doing.words(now)));
     }
@@ -179,5 +203,6 @@ fn line(tree: &Tree, agent: &AgentView, now: Timestamp, abandoned: &Abandoned) -
     if let Some(error) = &agent.error {
         line.push_str(&format!("  {}", cut(error, 200)));
     }
-    (state, line)
+    let state = agent.state.words(now, &local_zone());
+    Line { state, task: format!(" ({})  {task}", age(agent.since, now)), reason: line }
 }
