@@ -94,12 +94,7 @@ pub(crate) fn only_people(app: &App<'_>) -> Result<(), AppError> {
             return Err(AnswerError::InSessionOf(agent).into());
         }
     }
-    match &app.asker.runner {
-        Some(runner) if !agent_lookup::is_of_notification(app.store, &runner.notifications)? => {
-            Err(AnswerError::BelowRunner(runner.process).into())
-        }
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// Resolves an id, a name or `last` to a question, or to a chain or agent with all of its questions.

@@ -1,6 +1,5 @@
 //! Identifies the asker of an operation, and lists the operations that agents cannot do.
 
-use crate::claude::processes::marks::Runner;
 use crate::core::id::{FrameId, SessionId};
 use crate::core::steering::origin::Origin;
 use crate::store::Caller;
@@ -15,8 +14,8 @@ pub(crate) struct Asker {
     pub(crate) origin: Origin,
     /// The Claude sessions in whose tool calls the asker may be running.
     pub(crate) sessions: Vec<SessionId>,
-    /// The ancestor process that runs agents, if any.
-    pub(crate) runner: Option<Runner>,
+    /// The ancestor process that runs agents, unless the asker belongs to a command of `[on]`.
+    pub(crate) runner: Option<i32>,
 }
 
 /// The operations that only people can do.
@@ -42,14 +41,24 @@ pub(crate) enum PersonsTask {
     Serve,
 }
 
-/// An agent requested an operation that only people can do.
+/// An agent, or a process that one may have left behind, requested an operation that only people can do.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("{}", task.refusal().0)]
 pub(crate) struct OnlyPeople {
     pub(crate) task: PersonsTask,
-    pub(crate) agent: FrameId,
-    /// The ancestor process that belongs to the agent, if the asker's own process does not name the agent.
-    pub(crate) found_above: Option<i32>,
+    pub(crate) started_by: StartedBy,
+}
+
+/// Who may have started the asker's process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StartedBy {
+    Agent {
+        agent: FrameId,
+        /// The ancestor process that belongs to the agent, if the asker's own process does not name the agent.
+        found_above: Option<i32>,
+    },
+    /// An agent of this process, which runs agents.
+    AgentOf(i32),
 }
 
 impl PersonsTask {
@@ -84,13 +93,42 @@ impl PersonsTask {
     }
 }
 
+impl PersonsTask {
+    /// Whether it changes what people have decided or keep. The others are also allowed to what agents may have left behind: a
+    /// dashboard, which runs agents itself, opens conversations.
+    const fn is_a_decision(self) -> bool {
+        match self {
+            Self::Answer
+            | Self::Remove
+            | Self::Name
+            | Self::Export
+            | Self::Import
+            | Self::Move
+            | Self::ManageHosts
+            | Self::ManageAccess
+            | Self::ChangeSettings
+            | Self::ChangeService
+            | Self::SetUp
+            | Self::Serve => true,
+            Self::ResumeAll
+            | Self::Watch
+            | Self::Check
+            | Self::OpenConversations
+            | Self::SeeCosts
+            | Self::SeeNotifications => false,
+        }
+    }
+}
+
 impl Asker {
     /// Refuses people's operations to agents.
     pub(crate) fn may(&self, task: PersonsTask) -> Result<(), OnlyPeople> {
-        match self.agent {
-            None => Ok(()),
-            Some(caller) => Err(OnlyPeople { task, agent: caller.frame, found_above: self.found_above }),
-        }
+        let started_by = match (self.agent, self.runner) {
+            (Some(caller), _) => StartedBy::Agent { agent: caller.frame, found_above: self.found_above },
+            (None, Some(runner)) if task.is_a_decision() => StartedBy::AgentOf(runner),
+            (None, _) => return Ok(()),
+        };
+        Err(OnlyPeople { task, started_by })
     }
 }
 
@@ -104,8 +142,12 @@ mod tests {
         let person = Asker::default();
         person.may(PersonsTask::Remove).unwrap();
         let agent = Some(Caller { frame: FrameId::random(), attempt: AttemptId::random() });
-        let refused = Asker { agent, found_above: Some(7), ..person }.may(PersonsTask::Remove).unwrap_err();
+        let refused = Asker { agent, found_above: Some(7), ..person.clone() }.may(PersonsTask::Remove).unwrap_err();
         assert_eq!(refused.to_string(), "agents cannot remove chains");
-        assert_eq!((refused.task, refused.found_above), (PersonsTask::Remove, Some(7)));
+        assert!(matches!(refused.started_by, StartedBy::Agent { found_above: Some(7), .. }), "{refused:?}");
+        let left_behind = Asker { runner: Some(8), ..person };
+        let refused = left_behind.may(PersonsTask::ChangeSettings).unwrap_err();
+        assert_eq!((refused.task, refused.started_by), (PersonsTask::ChangeSettings, StartedBy::AgentOf(8)));
+        left_behind.may(PersonsTask::OpenConversations).unwrap();
     }
 }

@@ -54,9 +54,6 @@ pub(crate) enum AnswerError {
     /// The asker's Claude session belongs to an agent.
     #[error("agents cannot answer questions")]
     InSessionOf(FrameId),
-    /// The asker was started below a process that runs agents.
-    #[error("agents cannot answer questions")]
-    BelowRunner(i32),
 }
 
 /// Why a chain was not removed.

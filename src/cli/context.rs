@@ -25,7 +25,7 @@ use crate::app::spawn::in_background::Surroundings;
 use crate::app::{App, Asker};
 use crate::claude::environment::variables::Variables;
 use crate::claude::installation::program;
-use crate::claude::processes::marks::{self, Mark};
+use crate::claude::processes::marks::{self, Mark, Runner};
 pub(crate) use crate::cli::context::environment::{
     CLAUDE, CONFIG, config_of_this_shell, config_path, is_called_by_an_agent, named_claude, named_state_dir,
 };
@@ -41,6 +41,7 @@ use crate::runtime::conclude::spans::Spans;
 use crate::runtime::notifications::config_file::{self, BadConfig, ConfigFile};
 use crate::runtime::notifications::sender::{Sender, Voice};
 use crate::runtime::protocol::{Asking, Patience};
+use crate::runtime::requests::agent_lookup;
 use crate::runtime::{HostTerms, RunSettings, RuntimeError, Stopping};
 use crate::store::{Caller, Store, StoreError, Subscribing};
 
@@ -115,7 +116,18 @@ impl Context {
 
     /// The caller of this command. Only commands that record a person's identity look it up.
     pub(crate) fn asker(&self) -> Asker {
-        Asker { agent: self.caller, found_above: self.found_above, ..Asker::default() }
+        let runner = if self.caller.is_none() { self.runner() } else { None };
+        Asker { agent: self.caller, found_above: self.found_above, runner, ..Asker::default() }
+    }
+
+    /// The ancestor process that runs agents, unless this belongs to a command of `[on]`.
+    fn runner(&self) -> Option<i32> {
+        let Runner { process, notifications } = marks::runner()?;
+        let is_of_command = || {
+            let store = self.store().ok()?;
+            agent_lookup::is_of_notification(&store, &notifications).ok()
+        };
+        (notifications.is_empty() || is_of_command() != Some(true)).then_some(process)
     }
 
     /// The base of relative paths. Only operations that need the directory fail if it was removed.
@@ -138,8 +150,7 @@ impl Context {
     /// Like [`Self::app_with_origin`], with everything that distinguishes a person from a process that an agent started.
     pub(crate) fn app_to_decide<'a>(&self, store: &'a Store) -> App<'a> {
         let app = self.app_with_origin(store);
-        let (sessions, runner) = (marks::sessions().collect(), marks::runner());
-        App { asker: Asker { sessions, runner, ..app.asker }, ..app }
+        App { asker: Asker { sessions: marks::sessions().collect(), ..app.asker }, ..app }
     }
 
     /// The calling agent's details for the hook and the approval tool. `None` if no agent calls.

@@ -7,7 +7,7 @@ use std::io;
 
 use nix::errno::Errno;
 
-use crate::app::asker::OnlyPeople;
+use crate::app::asker::{OnlyPeople, StartedBy};
 use crate::app::error::{AppError, Cause, Refusal, RemovalError};
 use crate::app::view::outcome::{ErrorDetailView, ErrorType, ErrorView};
 use crate::claude::installation::program::ProgramError;
@@ -156,14 +156,18 @@ impl From<AppError> for CliError {
 }
 
 impl From<OnlyPeople> for CliError {
-    fn from(OnlyPeople { task, agent, found_above }: OnlyPeople) -> Self {
+    fn from(OnlyPeople { task, started_by }: OnlyPeople) -> Self {
+        const OWN_SHELL: &str = "use a shell that no agent has started";
         let (message, hint) = task.refusal();
-        let error = Self::usage(message).hint(hint);
-        match found_above {
-            None => error,
-            Some(process) => error.hint(format!(
-                "process {process}, above this one, belongs to agent {}: use a shell that no agent has started",
+        let error = Self::usage(message);
+        match started_by {
+            StartedBy::Agent { found_above: None, .. } => error.hint(hint),
+            StartedBy::Agent { agent, found_above: Some(process) } => error.hint(hint).hint(format!(
+                "process {process}, above this one, belongs to agent {}: {OWN_SHELL}",
                 agent.short()
+            )),
+            StartedBy::AgentOf(process) => error.hint(format!(
+                "this runs below process {process}, which runs agents, and was not started by a command of [on]: {OWN_SHELL}"
             )),
         }
     }

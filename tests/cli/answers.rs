@@ -364,10 +364,10 @@ fn what_runs_in_an_agents_session_is_an_agent() {
     world.command(["answer", &question, "yes"]).with("CLAUDE_CODE_SESSION_ID", theirs).run().succeeds();
 }
 
-/// A command that waits for a file `go` and then answers, without any mark.
-fn cut_loose(question: &str) -> String {
+/// A command that waits for a file `go` and then runs another, without any mark.
+fn cut_loose(command: &str) -> String {
     let wait = "until [ -e go ]; do sleep 0.02; done";
-    let answer = format!("{wait}; agent-cli answer {question} yes >out.tmp 2>&1; mv out.tmp out");
+    let answer = format!("{wait}; agent-cli {command} >out.tmp 2>&1; mv out.tmp out");
     let unmarked = "env -u AGENT_CLI_AGENT_ID -u AGENT_CLI_ATTEMPT -u CLAUDE_CODE_SESSION_ID";
     format!("({unmarked} setsid sh -c '{answer}' >/dev/null 2>&1 </dev/null &)")
 }
@@ -375,13 +375,20 @@ fn cut_loose(question: &str) -> String {
 #[cfg(target_os = "linux")]
 #[test]
 fn what_an_agent_cuts_loose_stays_below_its_runner() {
-    let (world, _, question) = asked();
-    let then = "touch go; until [ -e out ]; do sleep 0.02; done; cat out";
-    world.file("sneaky.md", format!("run {}\nrun {then}\nreply {{result}}\n", cut_loose(&question)));
-    let said = world.run(&["spawn", "sneaky.md"]).succeeds().stdout.clone();
-    assert!(said.contains("agents cannot answer questions"), "{said}");
-    // With a server, it stays below the guard of the agent.
-    assert!(said.contains("which runs agents") || said.contains("belongs to agent"), "{said}");
+    let (world, id, question) = asked();
+    let then = "touch go; until [ -e out ]; do sleep 0.02; done; cat out; rm go out";
+    for (command, refusal) in [
+        (format!("answer {question} yes"), "agents cannot answer questions"),
+        (format!("rm --yes {id}"), "agents cannot remove chains"),
+        ("config set spawn.model other".to_owned(), "agents cannot change settings"),
+        ("init --user --yes".to_owned(), "agents cannot change what all agents are told"),
+    ] {
+        world.file("sneaky.md", format!("run {}\nrun {then}\nreply {{result}}\n", cut_loose(&command)));
+        let said = world.run(&["spawn", "sneaky.md"]).succeeds().stdout.clone();
+        assert!(said.contains(refusal), "{command}: {said}");
+        // With a server, it stays below the guard of the agent.
+        assert!(said.contains("which runs agents") || said.contains("belongs to agent"), "{said}");
+    }
     assert_eq!(world.questions().len(), 1);
 }
 

@@ -3,7 +3,6 @@ use serde_json::json;
 use super::*;
 use crate::app::chains::stop;
 use crate::app::{Asker, testing};
-use crate::claude::processes::marks::Runner;
 use crate::core::attempt::ending::Ending;
 use crate::core::id::SessionId;
 use crate::core::requests::answer::NoAnswer;
@@ -74,17 +73,15 @@ fn what_an_agent_may_have_started_is_refused() {
     let (_temp, store) = store::testing::store();
     let caller = store.start(store.root());
     let session = store.frame(caller.frame).unwrap().unwrap().session;
-    let check = |sessions: Vec<SessionId>, runner: Option<Runner>| {
-        only_people(&App { asker: Asker { sessions, runner, ..Asker::default() }, ..testing::app(&store) })
+    let check = |sessions: Vec<SessionId>| {
+        only_people(&App { asker: Asker { sessions, ..Asker::default() }, ..testing::app(&store) })
     };
-    check(vec![SessionId::random()], None).unwrap();
-    let within = check(vec![session], None).unwrap_err();
+    check(vec![SessionId::random()]).unwrap();
+    let within = check(vec![session]).unwrap_err();
     assert!(matches!(within, AppError::Answer(AnswerError::InSessionOf(agent)) if agent == caller.frame), "{within}");
     let agent = App { asker: Asker { agent: Some(caller), ..Asker::default() }, ..testing::app(&store) };
     let itself = answer(&agent, &input(RequestId::random(), "yes")).unwrap_err();
     assert!(matches!(itself, AppError::OnlyPeople(_)), "{itself}");
-    let below = check(Vec::new(), Some(Runner { process: 7, notifications: Vec::new() })).unwrap_err();
-    assert!(matches!(below, AppError::Answer(AnswerError::BelowRunner(7))), "{below}");
 }
 
 fn approval_kind() -> RequestKind {

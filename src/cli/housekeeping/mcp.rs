@@ -6,7 +6,6 @@ use clap::Args;
 
 use crate::app::App;
 use crate::app::error::AppError;
-use crate::claude::processes::marks;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -44,7 +43,8 @@ impl Host for OwnProcess {
 
     fn is_of_agent(&self) -> bool {
         // If this cannot be determined, the process counts as an agent. So does a process that an agent has left running.
-        Context::from_environment(false).map_or(true, |context| context.caller.is_some() || marks::runner().is_some())
+        Context::from_environment(false)
+            .map_or(true, |context| context.caller.is_some() || context.asker().runner.is_some())
     }
 
     fn run<T>(

@@ -85,9 +85,6 @@ impl Serve {
         let store = context.store()?;
         context.warn_of_config(None);
         context.app_to_decide(&store).asker.may(PersonsTask::Serve)?;
-        if marks::runner().is_some() {
-            return Err(CliError::usage(PersonsTask::Serve.refusal().0).hint(PersonsTask::Serve.refusal().1));
-        }
         if let Listen::Tcp(address) = listen
             && !address.ip().is_loopback()
         {

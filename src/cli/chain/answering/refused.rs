@@ -38,10 +38,6 @@ impl From<AnswerError> for CliError {
                 let why = "use a shell of your own";
                 Self::usage(message).hint(format!("this runs in the Claude session of agent {}: {why}", agent.short()))
             }
-            AnswerError::BelowRunner(process) => {
-                let why = "and was not started by a command of [on]: use a shell that no agent has started";
-                Self::usage(message).hint(format!("this runs below process {process}, which runs agents, {why}"))
-            }
         }
     }
 }
