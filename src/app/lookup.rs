@@ -9,7 +9,7 @@ use crate::app::error::{AppError, Refusal};
 use crate::core::agent::child_worktree::Worktree;
 use crate::core::id::{FrameId, IdPrefix, Reference};
 use crate::runtime::requests::agent_lookup;
-use crate::runtime::worktrees::directory::project_of;
+use crate::runtime::worktrees::directory::{of_repository, project_of};
 use crate::store::{ChainFilter, ChainKind, Chains, Scope, Store, StoreError, Target, WorktreesOf};
 
 /// The frame that an id names, for commands that only read.
@@ -92,7 +92,7 @@ fn with_task(app: &App<'_>, task: &str) -> Result<Option<FrameId>, AppError> {
 #[derive(Debug, Default)]
 pub(crate) struct Projects {
     known: HashMap<PathBuf, PathBuf>,
-    /// The worktrees of chains. One that is missing, or on another host, does not show which repository it belongs to.
+    /// The worktrees of chains. What is in the place of one may not show which repository it belonged to.
     worktrees: Vec<Worktree>,
 }
 
@@ -106,9 +106,8 @@ impl Projects {
         if let Some(known) = self.known.get(dir) {
             return known.clone();
         }
-        let missing = self.worktrees.iter().find(|worktree| dir.starts_with(&worktree.path) && !worktree.path.exists());
-        let repository = missing.map(|worktree| worktree.repository.as_path());
-        let project = project_of(repository.map_or(dir, |repository| repository.parent().unwrap_or(repository)));
+        let worktree = self.worktrees.iter().find(|worktree| dir.starts_with(&worktree.path));
+        let project = worktree.map_or_else(|| project_of(dir), |worktree| of_repository(&worktree.repository));
         self.known.insert(dir.to_owned(), project.clone());
         project
     }

@@ -245,6 +245,7 @@ impl From<RuntimeError> for CliError {
             }
             RuntimeError::NoWorkingDirectory { .. }
             | RuntimeError::NoRoom { .. }
+            | RuntimeError::ReplacedWorktree { .. }
             | RuntimeError::Moved { .. }
             | RuntimeError::BrokenConversation { .. } => Self::failed(message),
         }

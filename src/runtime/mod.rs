@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use crate::claude::installation::program::ProgramError;
 use crate::claude::transcript::ancestry::Broken;
+use crate::core::agent::child_worktree::Worktree;
 use crate::core::agent::overrides::BadLaunch;
 use crate::core::agent::usage::prices::Prices;
 use crate::core::housekeeping::hosting::Offer;
@@ -108,6 +109,9 @@ pub(crate) enum RuntimeError {
     /// The frame's working directory does not exist.
     #[error("the working directory of {} is gone: {}", frame.short(), cwd.display())]
     NoWorkingDirectory { frame: FrameId, cwd: PathBuf },
+    /// What is in the place of the frame's worktree does not belong to its repository.
+    #[error("{} is no longer a worktree of {}", worktree.path.display(), worktree.repository.display())]
+    ReplacedWorktree { frame: FrameId, worktree: Box<Worktree> },
     /// Claude Code could not record the conversation.
     #[error("there is no room for a session of {} in {}", frame.short(), folder.display())]
     NoRoom { frame: FrameId, folder: PathBuf },

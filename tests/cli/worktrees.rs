@@ -1,7 +1,7 @@
 //! `spawn --worktree`: agents that work in their own git worktrees.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::executable::write_executable;
 use crate::outcome::Outcome;
@@ -219,11 +219,65 @@ fn what_an_agent_has_begun_is_never_made_anew() {
     let hint = hint.split_once("; then agent-cli resume ").expect("two commands").0;
     let (_, command) = hint.split_once(' ').expect("a folder and a command");
     git(&world.project(), command);
-    git(&world.project(), &format!("worktree remove {}", worktree.display()));
-    git(&world.project(), &format!("branch -M other {branch}"));
-    fs::rename(&aside, &worktree).expect("the same disk");
     world.run(&["resume", &id]).prints("yes");
-    assert!(worktree.join("half.txt").is_file());
+    assert!(!worktree.join("half.txt").exists(), "as the hint said");
+}
+
+#[test]
+fn what_is_in_the_place_of_a_worktree_is_not_worked_in() {
+    let clone = |world: &World, to: &Path| {
+        git(&world.project(), &format!("clone -q . {}", to.display()));
+    };
+    // What happens to the worktree at a path, and what the hint begins with.
+    type Change<'a> = &'a dyn Fn(&World, &Path);
+    let changes: [(Change<'_>, &str); 4] = [
+        (&|_, path| fs::create_dir(path).expect("writable"), "hint: move "),
+        (&|world, path| clone(world, path), "hint: move "),
+        (
+            &|world, path| {
+                let (project, aside) = (world.project(), world.home().join("aside"));
+                fs::create_dir(path).expect("writable");
+                fs::rename(project.join(".git"), &aside).expect("the same disk");
+            },
+            "hint: restore the repository ",
+        ),
+        (
+            &|world, path| {
+                fs::create_dir(path).expect("writable");
+                let other = world.home().join("other");
+                git(&world.home(), &format!("clone -q --single-branch {} other", world.project().display()));
+                fs::rename(world.project().join(".git"), world.home().join("aside")).expect("the same disk");
+                fs::rename(other.join(".git"), world.project().join(".git")).expect("the same disk");
+            },
+            "hint: restore the repository ",
+        ),
+    ];
+    for (change, hint) in changes {
+        let world =
+            repository(&[("a.md", "run echo half > half.txt\nask Go on?\nrun echo more > more.txt\nreply done\n")]);
+        let id = world.run(&["spawn", "a.md", "--worktree"]).started();
+        let [worktree] = worktrees(&world).try_into().expect("one worktree");
+        let aside = world.home().join("worktree");
+        fs::rename(&worktree, &aside).expect("the same disk");
+        change(&world, &worktree);
+        world.answer("yes");
+        let refused = world.run(&["resume", &id]);
+        refused.exits_with(1);
+        assert!(refused.stderr.contains(" is no longer a worktree of "), "{refused}");
+        assert!(refused.stderr.contains(hint), "{refused}");
+        assert!(!worktree.join("more.txt").exists(), "the agent did not run");
+        assert_eq!(world.run(&["questions", "--json"]).json(), serde_json::json!([]), "it is still found here");
+        assert_eq!(world.run(&["ls", "--json"]).json()[0]["id"], id.as_str());
+        fs::remove_dir_all(&worktree).expect("it is there");
+        fs::rename(&aside, &worktree).expect("the same disk");
+        let git_dir = world.home().join("aside");
+        if git_dir.exists() {
+            let _ = fs::remove_dir_all(world.project().join(".git"));
+            fs::rename(&git_dir, world.project().join(".git")).expect("the same disk");
+        }
+        world.run(&["resume", &id]).prints("done");
+        assert!(worktree.join("half.txt").exists() && worktree.join("more.txt").exists());
+    }
 }
 
 /// A `git` that does what the real one does, but once kills its caller: after it has added a worktree, or before that is

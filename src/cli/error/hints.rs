@@ -108,6 +108,18 @@ pub(crate) fn of(error: &FrameError, top: FrameId) -> Vec<String> {
                 )),
             }]
         }
+        FrameErrorKind::WorktreeReplaced { worktree: Worktree { repository, path, branch, .. }, has_branch } => {
+            let (in_repository, at, its_branch) = (shell_path(repository), shell_path(path), shell_word(branch));
+            vec![match (repository.exists(), has_branch) {
+                (true, true) => {
+                    then(&format!("move {at} away, then git -C {in_repository} worktree add -f {at} {its_branch}"))
+                }
+                (true, false) => {
+                    then(&format!("restore the repository {in_repository}, which has no branch {its_branch} now"))
+                }
+                (false, _) => then(&format!("restore the repository {in_repository}, which does not exist")),
+            }]
+        }
         FrameErrorKind::Limit { raised: Some((chain, args)), .. } => {
             let words: Vec<String> = args.words().iter().map(|word| shell_word(word)).collect();
             vec![format!("agent-cli resume {} -- {} continues with twice as much", chain.short(), words.join(" "))]

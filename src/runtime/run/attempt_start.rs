@@ -108,6 +108,11 @@ pub(crate) fn start(
         return Err(RuntimeError::NoWorkingDirectory { frame: frame.id, cwd: frame.cwd });
     }
     directory::unmoved(&frame.cwd).map_err(|elsewhere| RuntimeError::Moved { frame: frame.id, elsewhere })?;
+    if let Some(worktree) = &frame.launch.worktree
+        && !directory::is_worktree_of(&worktree.path, &worktree.repository)
+    {
+        return Err(RuntimeError::ReplacedWorktree { frame: frame.id, worktree: Box::new(worktree.clone()) });
+    }
     if let Some((folder, why)) = room::unusable(&frame) {
         return Err(RuntimeError::ClaudeFolder { what: "use".to_owned(), folder, source: why });
     }

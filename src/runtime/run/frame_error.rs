@@ -68,6 +68,13 @@ pub(crate) enum FrameErrorKind {
         /// Whether its branch still exists.
         has_branch: bool,
     },
+    /// What is in the place of the worktree that was created for it does not belong to its repository.
+    #[error("{} is no longer a worktree of {}", .worktree.path.display(), .worktree.repository.display())]
+    WorktreeReplaced {
+        worktree: Worktree,
+        /// Whether its branch still exists.
+        has_branch: bool,
+    },
     /// Its worktree could not be created.
     #[error(transparent)]
     NoWorktree(WorktreeError),
@@ -99,7 +106,7 @@ impl FrameErrorKind {
             Self::NoWorkingDirectory(_) => "no_directory",
             Self::Moved(_) => "directory_replaced",
             Self::ForeignSession(_) => "foreign_session",
-            Self::WorktreeGone { .. } | Self::NoWorktree(_) => "no_worktree",
+            Self::WorktreeGone { .. } | Self::WorktreeReplaced { .. } | Self::NoWorktree(_) => "no_worktree",
             Self::Stopped(_) => "stopped",
             Self::Limit { .. } => "limit",
             Self::Ended(_) => "error",
@@ -171,6 +178,9 @@ impl FrameErrorKind {
                 }
                 _ => Self::NoWorkingDirectory(cwd),
             },
+            RuntimeError::ReplacedWorktree { worktree, .. } => {
+                Self::WorktreeReplaced { has_branch: branch_of(&worktree).is_some(), worktree: *worktree }
+            }
             RuntimeError::Moved { elsewhere, .. } => Self::Moved(elsewhere),
             RuntimeError::ForeignSession { transcript, .. } => Self::ForeignSession(transcript),
             RuntimeError::NoRoom { folder, .. } => Self::NoRoom(folder),
