@@ -39,10 +39,15 @@ pub(crate) fn serve(host: impl Host) -> Result<(), String> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
     let served = runtime.block_on(async {
-        match server::Server::new(host).serve(stdio()).await {
+        let server = server::Server::new(host);
+        tokio::spawn(server.forget_followed());
+        match server.serve(stdio()).await {
             Ok(service) => service.waiting().await.map(|_| ()).map_err(|error| error.to_string()),
             // The client only checked whether the server starts.
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            Err(ServerInitializeError::ExpectedInitializeRequest(_)) => {
+                Err("the client did not begin with an initialize request of the Model Context Protocol".to_owned())
+            }
             Err(error) => Err(error.to_string()),
         }
     });

@@ -5,18 +5,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rmcp::ErrorData;
+use rmcp::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock, CreateTaskResult,
     ErrorCode, GetTaskParams, GetTaskResult, Implementation, InitializeResult, ListToolsResult, PaginatedRequestParams,
     ServerCapabilities, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer};
-use rmcp::{ServerHandler, model::DetailedTask};
 
 use crate::app::App;
 use crate::app::chains::in_background;
 use crate::app::error::AppError;
-use crate::app::fronts::task;
+use crate::app::fronts::task::{self, ChainTask, TaskState};
 use crate::core::id::FrameId;
 use crate::mcp::tools::Output;
 use crate::mcp::{Host, tasks, tools};
@@ -82,6 +82,17 @@ impl<H: Host> Server<H> {
         Self { host, paces: Arc::default() }
     }
 
+    /// Stops following chains about which the client no longer asks, as long as this runs.
+    pub(super) fn forget_followed(&self) -> impl Future<Output = ()> + use<H> {
+        let paces = Arc::clone(&self.paces);
+        async move {
+            loop {
+                tokio::time::sleep(FOLLOWS / 4).await;
+                paces.forget();
+            }
+        }
+    }
+
     /// Runs `work` without blocking other messages.
     async fn run<T: Send + 'static>(
         &self,
@@ -91,7 +102,6 @@ impl<H: Host> Server<H> {
         if self.host.is_of_agent() {
             return Err(ErrorData::new(ErrorCode::INVALID_REQUEST, "agents of a chain use the command line", None));
         }
-        self.paces.forget();
         let client = context.client_info().map(|client| format!("{} {}", client.name, client.version));
         let host = self.host.clone();
         let done = tokio::task::spawn_blocking(move || host.run(client, work)).await;
@@ -142,21 +152,15 @@ impl<H: Host> ServerHandler for Server<H> {
         let paces = Arc::clone(&self.paces);
         let called = self
             .run(&context, move |app, surroundings| match tools::call(app, surroundings, &name, arguments)? {
-                Output::Value(value) => Ok((value.to_string(), None)),
-                Output::Chain(root) => {
-                    if has_tasks {
-                        paces.follow(app, root);
-                    }
-                    let task = tasks::task(app, root)?;
-                    Ok((in_words(root, &task), Some(task)))
+                Output::Value(value) => Ok(said(value.to_string())),
+                Output::Chain(root) if has_tasks => {
+                    paces.follow(app, root);
+                    Ok(CallToolResponse::Task(CreateTaskResult::new(tasks::task(app, root)?.task)))
                 }
+                Output::Chain(root) => Ok(said(in_words(root, task::read(app, root)?))),
             })
             .await?;
-        Ok(match called {
-            Ok((_, Some(task))) if has_tasks => CallToolResponse::Task(CreateTaskResult::new(task.task)),
-            Ok((text, _)) => CallToolResult::success(vec![ContentBlock::text(text)]).into(),
-            Err(message) => CallToolResult::error(vec![ContentBlock::text(message)]).into(),
-        })
+        Ok(called.unwrap_or_else(|message| CallToolResult::error(vec![ContentBlock::text(message)]).into()))
     }
 
     async fn get_task(
@@ -166,8 +170,13 @@ impl<H: Host> ServerHandler for Server<H> {
     ) -> Result<GetTaskResult, ErrorData> {
         let paces = Arc::clone(&self.paces);
         let look = move |app: &App<'_>, root, surroundings: &H::Surroundings| {
-            if !paces.rests(root) && in_background::go_on(app, root, surroundings)? {
-                paces.continued(root);
+            if !paces.rests(root) {
+                match in_background::go_on(app, root, surroundings) {
+                    Ok(true) => paces.continued(root),
+                    Ok(false) => {}
+                    // The client still learns the state.
+                    Err(error) => tracing::warn!("{}: {error}", root.short()),
+                }
             }
             paces.follow(app, root);
             tasks::task(app, root)
@@ -201,11 +210,21 @@ impl<H: Host> ServerHandler for Server<H> {
     }
 }
 
+fn said(text: String) -> CallToolResponse {
+    CallToolResult::success(vec![ContentBlock::text(text)]).into()
+}
+
 /// Describes a chain for a client without tasks, and says how to check on it.
-fn in_words(root: FrameId, task: &DetailedTask) -> String {
-    let state = task.task.status_message.as_deref().unwrap_or_default();
-    format!(
-        "chain {root}: {state}\nit continues in the background; to check on it, call chains, questions or tree; its id is {}",
-        root.short()
-    )
+fn in_words(root: FrameId, ChainTask { state, message, .. }: ChainTask) -> String {
+    let (id, checks) = (root.short(), "to check on it, call chains, questions or tree");
+    match state {
+        TaskState::Works | TaskState::Asks(_) => format!(
+            "chain {root}: {message}\nit continues in the background; {checks}; its id is {id}; once it is done, resume with \
+             this id returns its reply"
+        ),
+        TaskState::Replied(reply) => format!("chain {root} is done. Its reply:\n{reply}"),
+        TaskState::PartlyFailed(replies) => format!("chain {root}: {message}. Its replies:\n{replies}"),
+        TaskState::Failed(why) => format!("chain {root} has failed: {why}"),
+        TaskState::Stopped => format!("chain {root}: {message}\nresume with a prompt continues it"),
+    }
 }

@@ -71,7 +71,8 @@ pub(super) fn call(
         "chains" => {
             let Chains { all } = parsed(arguments)?;
             let input = chains::Input { with_done: all, most: Some(CHAINS), ..chains::Input::default() };
-            Ok(Output::Value(json!(chains::chains(app, &input)?.chains)))
+            let chains::Outcome { chains, omitted, .. } = chains::chains(app, &input)?;
+            Ok(Output::Value(json!({ "chains": chains, "more": omitted.more })))
         }
         "tree" => {
             let Named { id } = parsed(arguments)?;
@@ -192,8 +193,11 @@ fn answer(app: &App<'_>, surroundings: &impl Surroundings, given: Answer) -> Res
     }
     let input = answer::Input { is_verbatim: false, ..answer::Input::entered(question, given.answer, None) };
     let recorded = answer::answer(app, &input)?;
-    in_background::go_on(app, recorded.chain, surroundings)?;
-    Ok(Output::Value(json!({ "question": question, "chain": recorded.chain, "answer": "recorded" })))
+    let mut output = json!({ "question": question, "chain": recorded.chain, "answer": "recorded" });
+    if let Err(Refusal { message, hints, .. }) = in_background::after_answer(app, recorded.chain, surroundings) {
+        output["note"] = format!("{message}; {}", hints.join("; ")).into();
+    }
+    Ok(Output::Value(output))
 }
 
 fn resume(app: &App<'_>, surroundings: &impl Surroundings, Resume { id, prompt }: Resume) -> Result<Output, AppError> {

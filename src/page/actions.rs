@@ -142,7 +142,7 @@ fn answer(
     let shown = fields.text("shown").unwrap_or_default();
     let recorded = answer::answer(app, &answer::Input::entered(question, text, Some(shown)))?;
     if fields.text("resume").is_some() {
-        in_background::go_on(app, recorded.chain, surroundings)?;
+        in_background::after_answer(app, recorded.chain, surroundings)?;
     }
     Ok(())
 }

@@ -311,7 +311,11 @@ fn the_plugin_is_registered_by_claude_itself() {
     assert_eq!(plugins(), "plugin uninstall agent-cli@agent-cli\nplugin marketplace remove agent-cli\n");
     assert!(!folder.exists());
 
+    world.run(&["init", "--plugin", "--yes"]).succeeds();
     fs::write(world.home().join("code"), "1").expect("writable");
+    let failed = world.run(&["uninit", "--plugin", "--yes"]);
+    assert!(failed.exits_with(1).stderr.contains("but claude plugin uninstall agent-cli@agent-cli failed"), "{failed}");
+    assert!(!folder.exists());
     let failed = world.run(&["init", "--plugin", "--yes"]);
     assert!(failed.exits_with(1).stderr.contains("claude plugin marketplace add"), "{failed}");
 }

@@ -253,18 +253,34 @@ fn a_client_without_tasks_is_told_how_to_go_on() {
             assert_eq!(questions[0]["question"], "When?");
             let (said, is_error) = client.text("answer", json!({ "id": "mine", "answer": "now" })).await;
             assert!(!is_error && said.contains("recorded"), "{said}");
-            let status = |listed: &str| serde_json::from_str::<Value>(listed).unwrap()[0]["status"].clone();
-            while status(&client.text("chains", json!({ "all": true })).await.0) != "done" {}
+            let parsed = |listed: &str| serde_json::from_str::<Value>(listed).unwrap();
+            while parsed(&client.text("chains", json!({ "all": true })).await.0)["chains"][0]["status"] != "done" {}
             let (agents, _) = client.text("tree", json!({ "id": "mine" })).await;
-            assert_eq!(status(&agents), "done");
+            assert_eq!(parsed(&agents)[0]["status"], "done");
             let (events, _) = client.text("logs", json!({ "id": "mine" })).await;
             assert!(events.contains("now"), "{events}");
             let (stopped, _) = client.text("stop", json!({ "id": "mine" })).await;
             assert!(stopped.contains("nothing"), "{stopped}");
             let (resumed, is_error) = client.text("resume", json!({ "id": "mine" })).await;
-            assert!(!is_error && resumed.contains("done"), "{resumed}");
+            assert!(!is_error && resumed.ends_with(" is done. Its reply:\nnow"), "{resumed}");
+            assert_eq!(parsed(&client.text("chains", json!({ "all": true })).await.0)["more"], 0);
         });
     }
+}
+
+#[test]
+fn a_client_learns_that_more_chains_exist() {
+    let world = World::with_hooks();
+    world.file("root.md", "reply done\n");
+    for _ in 0..51 {
+        world.run(&["spawn", "root.md"]).succeeds();
+    }
+    run(async {
+        let [lifecycle, _] = lifecycles();
+        let client = Client::with_tasks(&world, lifecycle).await;
+        let listed: Value = serde_json::from_str(&client.text("chains", json!({ "all": true })).await.0).unwrap();
+        assert_eq!((listed["chains"].as_array().map(Vec::len), &listed["more"]), (Some(50), &json!(1)));
+    });
 }
 
 #[test]

@@ -18,6 +18,16 @@ pub(crate) fn go_on(app: &App<'_>, root: FrameId, surroundings: &impl RunSurroun
     Ok(goes_on)
 }
 
+/// Continues a chain after an answer was recorded. If that fails, the answer remains, and the returned refusal says how the chain
+/// continues.
+pub(crate) fn after_answer(app: &App<'_>, root: FrameId, surroundings: &impl RunSurroundings) -> Result<(), Refusal> {
+    let gone_on = go_on(app, root, surroundings).map(drop);
+    gone_on.map_err(|error| {
+        Refusal::failure(format!("the answer is recorded, but its chain does not continue: {error}"))
+            .hint(format!("in a terminal: agent-cli resume {}", root.short()))
+    })
+}
+
 /// Resumes a chain as a person's `resume` does. Returns the root.
 pub(crate) fn resume(app: &App<'_>, input: Input, surroundings: &impl RunSurroundings) -> Result<FrameId, AppError> {
     let Outcome::Chain(resumed) = resume::resume(app, input, surroundings)? else {

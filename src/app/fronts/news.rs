@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::app::error::AppError;
 use crate::app::lists::project::Selection;
 use crate::app::lists::questions::{self, Input};
-use crate::core::chain::frame_state::FrameState;
+use crate::core::chain::frame_state::{FailureKind, FrameState};
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::approval;
 use crate::core::requests::request::RequestKind;
@@ -75,6 +75,9 @@ fn quoted(text: &str) -> String {
 fn end(chain: &Summary) -> String {
     let name = chain.name.clone().unwrap_or_else(|| quoted(&chain.title));
     let how = match &chain.state {
+        FrameState::Failed { failure } if failure.kind == FailureKind::Stopped => {
+            format!("has ended: {}", quoted(&failure.message))
+        }
         FrameState::Failed { failure } => format!("has failed: {}", quoted(&failure.message)),
         _ => "is done".to_owned(),
     };

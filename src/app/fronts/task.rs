@@ -145,7 +145,10 @@ pub(crate) fn update(
             refused.get_or_insert(error);
         }
     }
-    in_background::go_on(app, root, surroundings)?;
+    if let Err(error) = in_background::after_answer(app, root, surroundings) {
+        // The next look at the task tries again.
+        tracing::warn!("{}: {error}", root.short());
+    }
     refused.map_or(Ok(()), Err)
 }
 

@@ -11,6 +11,7 @@ use crate::app::{App, GivenText};
 use crate::core::agent::launch::OnPermission;
 use crate::core::chain::limits::{self, NewLimits};
 use crate::core::id::{BadName, ChainName, FrameId};
+use crate::runtime::housekeeping::removal;
 
 /// A front's environment, for starting chains.
 pub(crate) trait Surroundings: RunSurroundings {
@@ -36,17 +37,18 @@ impl Described {
     ///
     /// The name or the budget is invalid.
     pub(crate) fn input(self) -> Result<Input, Refusal> {
+        let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
         let tasks: Vec<_> =
-            self.files.into_iter().map(GivenText::File).chain(self.prompt.map(GivenText::Text)).collect();
+            self.files.into_iter().map(GivenText::File).chain(given(self.prompt).map(GivenText::Text)).collect();
         let budget = |usd: String| {
             limits::budget_in(&usd).map_err(|wanted| Refusal::new(format!("the budget must be {wanted}")))
         };
         Ok(Input {
             tasks,
             cwd: self.directory,
-            name: self.name.as_deref().map(name).transpose()?,
-            model: self.model,
-            limits: NewLimits { max_budget_usd: self.budget.map(budget).transpose()?, ..NewLimits::default() },
+            name: given(self.name).as_deref().map(name).transpose()?,
+            model: given(self.model),
+            limits: NewLimits { max_budget_usd: given(self.budget).map(budget).transpose()?, ..NewLimits::default() },
             worktree: self.worktree,
             // A front that is not a command line can show questions to a person.
             on_permission: Some(OnPermission::Ask),
@@ -67,6 +69,10 @@ pub(crate) fn spawn(app: &App<'_>, input: Input, surroundings: &impl Surrounding
     let tasks = instructions::tasks(&app.directory, &input.tasks, &mut io::empty())?;
     let settings = surroundings.run_settings(None)?;
     let new = spawn::start(app, input, tasks, &configuration, settings, &mut |_| {})?;
-    run::in_background(app.store, new.chain, surroundings)?;
+    if let Err(error) = run::in_background(app.store, new.chain, surroundings) {
+        // The asker does not learn its id, and will ask for it again.
+        removal::remove_unused(app.store, new.chain)?;
+        return Err(error);
+    }
     Ok(new.chain)
 }

@@ -1,7 +1,9 @@
 //! Reads the environment of a command.
 
 use std::env;
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use crate::app::error::{AppError, Refusal};
 use crate::claude::invocation::{ATTEMPT, FRAME, STATE_DIR};
@@ -13,9 +15,18 @@ pub(crate) const CLAUDE: &str = "AGENT_CLI_CLAUDE";
 /// The variable that names the config file.
 pub(crate) const CONFIG: &str = "AGENT_CLI_CONFIG";
 
+/// The path of this program, or of the one that has replaced it.
 pub(super) fn own_program() -> Result<PathBuf, AppError> {
     let own = env::current_exe();
-    own.map_err(|error| Refusal::failure(format!("failed to find this program's own path: {error}")).into())
+    let own = own.map_err(|error| Refusal::failure(format!("failed to find this program's own path: {error}")))?;
+    Ok(replacement(&own).unwrap_or(own))
+}
+
+/// An upgrade replaces the file of a program that runs: Linux reports its path with a note then.
+fn replacement(own: &Path) -> Option<PathBuf> {
+    let path = own.as_os_str().as_bytes().strip_suffix(b" (deleted)")?;
+    let path = Path::new(OsStr::from_bytes(path));
+    (!own.exists() && path.is_file()).then(|| path.to_owned())
 }
 
 /// The state directory that the environment names. An empty name counts as unset.
@@ -62,4 +73,22 @@ pub(super) fn caller() -> Result<Option<Caller>, CliError> {
 
 pub(super) fn home() -> Option<PathBuf> {
     dirs::home_dir()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_program_that_was_replaced_is_found_in_its_place() {
+        let temp = tempfile::tempdir().unwrap();
+        let (own, noted) = (temp.path().join("agent-cli"), temp.path().join("agent-cli (deleted)"));
+        assert_eq!([replacement(&own), replacement(&noted)], [None, None], "it is gone");
+        fs::write(&own, "").unwrap();
+        assert_eq!([replacement(&own), replacement(&noted)], [None, Some(own)]);
+        fs::write(&noted, "").unwrap();
+        assert_eq!(replacement(&noted), None, "that is its name");
+    }
 }

@@ -124,6 +124,9 @@ fn token(file: &Path) -> Result<String, CliError> {
         CliError::usage(format!("{} cannot be read: {error}", file.display())).hint(hint)
     };
     let found = fs::metadata(file).map_err(cannot)?;
+    if found.is_dir() {
+        return Err(cannot(std::io::ErrorKind::IsADirectory.into()));
+    }
     if found.mode() & 0o077 != 0 {
         return Err(CliError::usage(format!("other users can read or change {}", file.display()))
             .hint(format!("chmod 600 {}", file.display())));

@@ -199,6 +199,10 @@ fn by(origin: &Origin) -> String {
             let page = origin.page.as_ref().map(FromPage::in_words).unwrap_or_default();
             format!("on the {} (process {})", one_line(&page), origin.process)
         }
+        None if origin.client.is_some() => {
+            let client = origin.client.as_deref().map(one_line).unwrap_or_default();
+            format!("by {user} in {client} (process {}{agent})", origin.process)
+        }
         None => {
             let unknown = if origin.orphaned { ", not known who started it" } else { "" };
             format!("by {user} (process {}, {terminal}{agent}{unknown})", origin.process)

@@ -80,16 +80,22 @@ impl PluginPlan {
                 let failure = Refusal::failure(format!("claude {} failed: {why}", words.join(" ")));
                 return Err(failure.hint("claude plugin list shows what is installed").into());
             }
-            failed = failed.or(Some(why));
+            failed = failed.or(Some((words.join(" "), why)));
         }
         if self.is_removal {
             match fs::remove_dir_all(&self.directory) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     // This program has not installed the plugin.
-                    return failed
-                        .map_or(Ok(()), |why| Err(Refusal::new(format!("the plugin is not installed: {why}")).into()));
+                    return failed.map_or(Ok(()), |(_, why)| {
+                        Err(Refusal::new(format!("the plugin is not installed: {why}")).into())
+                    });
                 }
                 done => done.map_err(|error| not_written(&self.directory, &error))?,
+            }
+            if let Some((command, why)) = failed {
+                let failure =
+                    Refusal::failure(format!("the plugin's files were removed, but claude {command} failed: {why}"));
+                return Err(failure.hint("claude plugin list shows whether it is still registered").into());
             }
         }
         Ok(())
