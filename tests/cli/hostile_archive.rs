@@ -1,9 +1,11 @@
 //! Archives that are damaged or malicious. Nothing of them is kept.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use tar::{Builder, EntryType};
 
-use crate::archive::{exported, import, nothing_is_there};
+use crate::archive::{export, exported, import, nothing_is_there};
 use crate::forgery::{archive_of, entries, forged, forged_column, header, renamed, with_entry};
 use crate::outcome::Outcome;
 use crate::world::World;
@@ -151,6 +153,59 @@ fn rows_that_cannot_be_are_refused() {
     }
     nothing_is_there(&here);
     import(&here, &forged(&archive, |_, _| ()), &[]).succeeds();
+}
+
+/// Whatever a value says: it is refused, or all commands can read the chain, and it can be removed.
+#[test]
+fn no_value_of_a_row_can_spoil_the_records() {
+    let there = World::new();
+    there.file("root.md", "ask When?\nspawn child.md\nreply {result}\n");
+    there.file("child.md", "ask Where?\nreply {result}\n");
+    let id = there.run(&["spawn", "root.md", "--name", "mine"]).started();
+    there.answer("now");
+    there.run(&["resume", &id]).succeeds();
+    there.run(&["tell", &id, "be quick"]).succeeds();
+    let archive = export(&there, &id);
+    let here = World::new();
+    let own = here.file("own.md", "ask Why?\n");
+    let own = here.run(&["spawn", own.to_str().expect("UTF-8")]).started();
+    let mut values = BTreeSet::new();
+    for (path, content) in entries(&archive) {
+        let Some(table) = path.strip_prefix("rows/").and_then(|name| name.strip_suffix(".ndjson")) else { continue };
+        for row in serde_json::Deserializer::from_slice(&content).into_iter::<Value>() {
+            for (column, value) in row.expect("JSON").as_object().expect("a row") {
+                let others = match value {
+                    Value::Number(number) if number.is_f64() => vec![json!(-1e6)],
+                    Value::Number(_) => vec![json!(1_i64 << 62), json!(-1)],
+                    _ => vec![json!("[{\"x\": 1}]")],
+                };
+                let named = |other: Value| (table.to_owned(), column.clone(), other.to_string());
+                values.extend(others.into_iter().map(named));
+            }
+        }
+    }
+    assert!(values.len() > 80, "{}", values.len());
+    let moves = format!("{}={}", there.project().display(), here.project().display());
+    let mut accepted = 0;
+    for (table, column, value) in values {
+        let value: Value = serde_json::from_str(&value).expect("JSON");
+        let case = format!("{table}.{column} = {value}");
+        let outcome = import(&here, &forged_column(&archive, &table, &column, &value), &["--cwd", &moves]);
+        let listed = here.run(&["ls", "-ap", "--json"]).json();
+        let chains = if outcome.code() == Some(0) { 2 } else { 1 };
+        assert_eq!(listed.as_array().map(Vec::len), Some(chains), "{case}: {outcome}");
+        if chains == 2 {
+            accepted += 1;
+            for command in [["questions", "--all"], ["show", &id], ["logs", &id], ["rm", "--yes"]] {
+                let named = (command[0] == "rm").then_some(id.as_str());
+                let read = here.run(&command.into_iter().chain(named).collect::<Vec<_>>());
+                assert_eq!(read.code(), Some(0), "{case}: {command:?} {read}");
+            }
+        }
+    }
+    assert_eq!(here.run(&["fsck", "--json"]).json()["findings"], json!([]));
+    assert!(accepted > 10, "{accepted}");
+    here.run(&["show", &own]).succeeds();
 }
 
 #[test]

@@ -157,7 +157,7 @@ pub(crate) fn give(
     connection.run("UPDATE attempts SET given = ?2 WHERE id = ?1", (Id(attempt), codec::json(&given, &[])?))
 }
 
-fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
+pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
     Ok(Attempt {
         id: id(row, "id")?,
         session: id(row, "session")?,

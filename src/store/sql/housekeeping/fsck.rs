@@ -3,27 +3,32 @@
 use std::ops::ControlFlow;
 use std::{fs, io};
 
+use crate::core::agent::usage::Usage;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::FrameState;
+use crate::core::chain::limits::Limits;
 use crate::core::housekeeping::consistency::{FrameFacts, FrameFiles, Known, RequestFacts, TreePosition};
 use crate::core::housekeeping::fsck_finding::{FindingKind, FsckFinding};
-use crate::core::id::{AttemptId, FrameId, RequestId};
-use crate::core::requests::request::RequestKind;
+use crate::core::id::{AttemptId, ChainName, FrameId, RequestId};
+use crate::core::requests::request::{Request, RequestResult};
 use crate::core::requests::request_state::RequestState;
+use crate::core::steering::origin::Origin;
+use crate::core::steering::stop_order::Stop;
 use crate::store::error::{Result, StoreError};
 use crate::store::files::checkpoint;
 use crate::store::files::lease::Lease;
 use crate::store::files::state_dir::StateDir;
 use crate::store::housekeeping::database_facts::{DatabaseFacts, FactsOf, FactsPage};
 use crate::store::records::abandoned::abandoned;
-use crate::store::records::{Attempts, Records};
-use crate::store::sql::database::codec::{Id, count, from_json, id, maybe_id, maybe_time, signed};
+use crate::store::records::{Attempt, Attempts, Records};
+use crate::store::sql::attempts::attempt_records;
+use crate::store::sql::database::codec::{Id, count, from_json, id, maybe_id, maybe_json, maybe_time, signed, time};
 use crate::store::sql::database::connection::Database;
 use crate::store::sql::database::schema::{self, Difference};
 use crate::store::sql::engine::{Connection, Row, TxResult};
-use crate::store::sql::tables::chains;
-use crate::store::sql::tables::frames;
+use crate::store::sql::steering::messages;
 use crate::store::sql::tables::tree_rows::TABLES;
+use crate::store::sql::tables::{chains, events, frames, requests};
 
 /// How many frames are in memory at once.
 const AT_ONCE: u32 = 500;
@@ -34,7 +39,7 @@ pub(crate) fn facts(connection: &Connection, of: FactsOf<'_>) -> TxResult<Databa
         facts.findings = damage(connection)?;
         check_rows(connection, &all, &mut facts.findings)?;
     }
-    facts.requests = requests(connection, &all, &mut facts.findings)?;
+    facts.requests = request_facts(connection, &all, &mut facts.findings)?;
     facts.known = known(connection)?;
     Ok(facts)
 }
@@ -105,7 +110,7 @@ pub(crate) fn members(connection: &Connection) -> TxResult<(Vec<FrameFacts>, Dat
     let held = FrameFiles { held: true, ..FrameFiles::default() };
     let with_facts = |frame| Ok(FrameFacts { files: held, ..facts_of(connection, frame)? });
     let frames = frames.into_iter().map(with_facts).collect::<TxResult<_>>()?;
-    facts.requests = requests(connection, &condition, &mut facts.findings)?;
+    facts.requests = request_facts(connection, &condition, &mut facts.findings)?;
     Ok((frames, facts))
 }
 
@@ -146,36 +151,70 @@ fn known(connection: &Connection) -> TxResult<Known> {
     Ok(known)
 }
 
-/// Looks for rows that cannot be read. `condition` selects the rows of a table.
+/// Looks for rows that cannot be read, or with values that no attempt can have. `condition` selects the rows of a table.
 fn check_rows(
     connection: &Connection,
     condition: &impl Fn(&str) -> String,
     findings: &mut Vec<FsckFinding>,
 ) -> TxResult<()> {
     let attempt = |row: &Row<'_>| {
-        let _: (AttemptId, FrameId) = (id(row, "id")?, id(row, "frame")?);
-        count(row, "output_from")?;
-        maybe_time(row, "ended").map(drop)
+        let Attempt { spending, total, .. } = attempt_records::from_row(row)?;
+        time(row, "waited_since")?;
+        maybe_json::<Vec<(RequestId, RequestResult)>>(row, "given")?;
+        let Usage { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } =
+            spending.usage;
+        let tokens = [input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens];
+        let are_counts = tokens.iter().chain([&spending.requests]).all(|count| *count <= MOST);
+        possible(are_counts && is_sum(spending.usd) && is_sum(total.usd), "it has spent an impossible amount")
+    };
+    let chain = |row: &Row<'_>| {
+        id::<FrameId>(row, "root")?;
+        from_json::<Limits>(row, "limits")?;
+        let name: Option<String> = row.get("name")?;
+        possible(name.is_none_or(|name| name.parse::<ChainName>().is_ok()), "its name is invalid")?;
+        possible(is_sum(row.get("removed_usd")?), "it has spent an impossible amount")
+    };
+    let answer = |row: &Row<'_>| {
+        let _: RequestId = id(row, "question")?;
+        time(row, "answered")?;
+        maybe_json::<Origin>(row, "origin").map(drop)
+    };
+    let stop = |row: &Row<'_>| {
+        let _: FrameId = id(row, "frame")?;
+        (time(row, "asked")?, maybe_time(row, "ended")?);
+        from_json::<Stop>(row, "stop").map(drop)
     };
     read(connection, "attempts", "id", condition, findings, attempt)?;
+    read(connection, "chains", "root", condition, findings, chain)?;
     read(connection, "replies", "frame", condition, findings, |row| id::<FrameId>(row, "frame").map(drop))?;
-    read(connection, "answers", "question", condition, findings, |row| id::<RequestId>(row, "question").map(drop))?;
+    read(connection, "answers", "question", condition, findings, answer)?;
+    read(connection, "stops", "frame", condition, findings, stop)?;
+    read(connection, "messages", "id", condition, findings, |row| messages::from_row(row).map(drop))?;
+    read(connection, "events", "frame", condition, findings, |row| events::from_row(row).map(drop))?;
     Ok(())
 }
 
-fn requests(
+/// Sums of larger counts and amounts may be more than a database can add up.
+const MOST: u64 = 1 << 40;
+
+fn is_sum(usd: f64) -> bool {
+    (0.0..=1e9).contains(&usd)
+}
+
+fn possible(is_possible: bool, otherwise: &'static str) -> rusqlite::Result<()> {
+    let impossible = || rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Null, otherwise.into());
+    if is_possible { Ok(()) } else { Err(impossible()) }
+}
+
+fn request_facts(
     connection: &Connection,
     condition: &impl Fn(&str) -> String,
     findings: &mut Vec<FsckFinding>,
 ) -> TxResult<Vec<RequestFacts>> {
     let request = |row: &Row<'_>| {
-        from_json::<RequestKind>(row, "detail")?;
-        Ok(RequestFacts {
-            id: id(row, "id")?,
-            frame: id(row, "frame")?,
-            child: maybe_id(row, "child")?,
-            withdrawn: from_json::<RequestState>(row, "state")? == RequestState::Withdrawn,
-        })
+        let Request { id, frame, state, .. } = requests::from_row(row)?;
+        let withdrawn = state == RequestState::Withdrawn;
+        Ok(RequestFacts { id, frame, child: maybe_id(row, "child")?, withdrawn })
     };
     read(connection, "requests", "id", condition, findings, request)
 }

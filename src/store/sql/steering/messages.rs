@@ -130,7 +130,7 @@ pub(crate) fn reply(connection: &Connection, frame: FrameId, reply: &str) -> TxR
     Ok(connection.change(sql, (Id(frame), reply))? > 0)
 }
 
-fn from_row(row: &Row<'_>) -> rusqlite::Result<Message> {
+pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Message> {
     Ok(Message {
         id: id(row, "id")?,
         made: time(row, "made")?,
