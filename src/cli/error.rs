@@ -372,8 +372,10 @@ fn archive(message: String, error: &ArchiveError) -> CliError {
             let here = "in a clone of its repository";
             format!("{here}, git worktree add DIR {branch}; then import with --cwd {}=DIR", shell_path(path))
         }
-        ArchiveError::NoDirectory { cwd, .. } => {
-            format!("create it, or name its new place: --cwd {}=DIR", shell_path(cwd))
+        ArchiveError::NoDirectory { cwd, here, .. } => {
+            let name =
+                if cwd == here { "create it, or name its new place" } else { "create it, or name another place" };
+            format!("{name}: --cwd {}=DIR", shell_path(cwd))
         }
         ArchiveError::Exists(id) => format!("agent-cli show {id}"),
         ArchiveError::Bad(BadArchive::Newer(_)) => "upgrade agent-cli".to_owned(),

@@ -187,6 +187,13 @@ fn a_directory_that_is_not_here_is_refused() {
         "{said}"
     );
     nothing_is_there(&here);
+    let gone = here.project().join("gone");
+    let moved = format!("{}={}", old.display(), gone.display());
+    let said = import(&here, &archive, &["--cwd", &moved]).exits_with(1).stderr.clone();
+    let why =
+        format!("worked in {}, and {}, which --cwd names for it, does not exist\n", old.display(), gone.display());
+    let expected = [why, format!("--cwd {}=DIR", old.display())];
+    assert!(expected.iter().all(|expected| said.contains(expected)), "{said}");
     import(&here, &archive, &["--cwd", "elsewhere"]).exits_with(2);
 }
 

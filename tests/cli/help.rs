@@ -1579,7 +1579,7 @@ fn every_command_explains_itself() {
 
     Options:
       -o, --output <FILE>
-              Write to this file [default: standard output]
+              Write to this file, or with - to standard output [default: standard output]
 
       -v, --verbose
               Print progress to standard error, as on a terminal

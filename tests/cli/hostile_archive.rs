@@ -282,6 +282,8 @@ fn no_entry_comes_twice_or_after_the_end() {
     let mut after = Builder::new(archive[..end].to_vec());
     after.append(&header(path, content.len() as u64, EntryType::Regular), &**content).expect("room");
     is_refused(&here, &after.into_inner().expect("room"), "after the end");
+    let said = is_refused(&here, &archive.repeat(2), "two archives").stderr;
+    assert!(said.contains("something comes after its end"), "{said}");
     let swapped = vec![all[1].clone(), all[0].clone()];
     is_refused(&here, &archive_of(&swapped), "the manifest is not the first");
     nothing_is_there(&here);

@@ -31,7 +31,8 @@ fn what_a_chain_would_run_is_shown_and_not_run() {
     let cwd = moved(&there, &here);
     let refused = without_trust(&here, &archive, &["--cwd", &cwd]);
     refused.exits_with(2);
-    insta::assert_snapshot!(refused, @r"
+    let named = refused.to_string().replace(&there.project().display().to_string(), "[THERE]");
+    insta::assert_snapshot!(named, @r"
     the chain [ID1:8] would run:
       limits           256 agents, 64 deep, 4 at a time, no budget
     agents:
@@ -44,7 +45,7 @@ fn what_a_chain_would_run_is_shown_and_not_run() {
       PATH             [BIN]:/usr/bin:/bin
     --- stderr
     error: nothing was imported: the chain is not trusted yet
-    hint: if you would run all of this: agent-cli import - --trust
+    hint: if you would run all of this: agent-cli import - --cwd [THERE]=[PROJECT] --trust
     --- exit status: 2
     ");
     nothing_is_there(&here);

@@ -41,10 +41,15 @@ impl ExportableChain<'_> {
         Ok(to.flush().map_err(|error| Refusal::failure(format!("failed to write the archive: {error}")))?)
     }
 
-    /// Writes the archive to a file. An existing file is replaced only after everything is written. The new file stays
-    /// private, like the temporary file.
+    /// Writes the archive to a file, or to the one that a link leads to. An existing file is replaced only after everything is
+    /// written. The new file stays private, like the temporary file. A pipe or a device is written to.
     pub(crate) fn write_file(&self, path: &Path) -> Result<(), AppError> {
         let broken = |error: io::Error| Refusal::failure(format!("cannot write {}: {error}", path.display()));
+        let real = path.canonicalize();
+        let path = real.as_deref().unwrap_or(path);
+        if path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+            return self.write(&mut BufWriter::new(File::options().write(true).open(path).map_err(broken)?));
+        }
         let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
         let file = tempfile::Builder::new().prefix(".agent-cli-export-").tempfile_in(folder).map_err(broken)?;
         let mut file = BufWriter::new(file);
@@ -92,6 +97,19 @@ mod tests {
         export(&app, &ready.to_string()).unwrap().write(&mut written).unwrap();
         assert_eq!(fs::read(&file).unwrap(), written);
         assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 2, "nothing else is left");
+        let link = temp.path().join("link.tar");
+        std::os::unix::fs::symlink("chain.tar", &link).unwrap();
+        fs::write(&file, "before").unwrap();
+        write(ready, &link).unwrap();
+        assert_eq!((fs::read(&file).unwrap(), link.is_symlink()), (written.clone(), true));
+        let pipe = temp.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read(pipe).unwrap()
+        });
+        write(ready, &pipe).unwrap();
+        assert_eq!(reader.join().unwrap(), written);
         let nowhere = write(ready, &temp.path().join("no/chain.tar")).unwrap_err().to_string();
         assert!(nowhere.starts_with("cannot write "), "{nowhere}");
     }

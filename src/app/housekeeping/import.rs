@@ -44,8 +44,12 @@ pub(crate) fn read(app: &App<'_>, name: &str, from: impl Read, moves: Vec<Move>)
     app.asker.may(PersonsTask::Import)?;
     let mut from = Digested { from, digest: Sha256::new() };
     let unpacked = Unpacked::read(app.store.dir(), &mut from, &Relocation::new(moves))?;
-    io::copy(&mut from, &mut io::sink())
-        .map_err(|error| Refusal::failure(format!("cannot read the archive to its end: {error}")))?;
+    if !has_only_zeros(&mut from)
+        .map_err(|error| Refusal::failure(format!("cannot read the archive to its end: {error}")))?
+    {
+        let refusal = Refusal::failure("the archive cannot be imported: something comes after its end");
+        return Err(refusal.hint("import one archive at a time").into());
+    }
     let digest = from.digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(Archive { name: name.to_owned(), unpacked, digest })
 }
@@ -81,6 +85,17 @@ pub(crate) fn import(app: &App<'_>, archive: &Importable, listed: Option<&str>) 
     let events = app.store.events(chain, 0)?;
     let has_lost_its_name = events.last().is_some_and(|event| matches!(event.entry, LogEntry::NameLost { .. }));
     Ok(Outcome { chain, has_lost_its_name })
+}
+
+/// Reads to the end. Programs pad archives with zeros.
+fn has_only_zeros(from: &mut impl Read) -> io::Result<bool> {
+    let (mut part, mut are_zeros) = ([0; 8192], true);
+    loop {
+        match from.read(&mut part)? {
+            0 => return Ok(are_zeros),
+            length => are_zeros &= part[..length].iter().all(|byte| *byte == 0),
+        }
+    }
 }
 
 struct Digested<R> {

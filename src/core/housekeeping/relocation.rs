@@ -1,5 +1,6 @@
 //! Directories that have different paths on another machine.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -43,6 +44,12 @@ impl FromStr for Move {
     }
 }
 
+impl fmt::Display for Move {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.old.display(), self.new.display())
+    }
+}
+
 impl Relocation {
     pub(crate) fn new(mut moves: Vec<Move>) -> Self {
         moves.sort_by_key(|one| std::cmp::Reverse(one.old.components().count()));
@@ -53,6 +60,12 @@ impl Relocation {
     pub(crate) fn path(&self, path: &Path) -> PathBuf {
         let moved = self.0.iter().find_map(|one| Some((one, path.strip_prefix(&one.old).ok()?)));
         moved.map_or_else(|| path.to_owned(), |(one, rest)| one.new.components().chain(rest.components()).collect())
+    }
+
+    /// Where a path was before, given its new location.
+    pub(crate) fn before(&self, path: &Path) -> PathBuf {
+        let moved = self.0.iter().find_map(|one| Some((one, path.strip_prefix(&one.new).ok()?)));
+        moved.map_or_else(|| path.to_owned(), |(one, rest)| one.old.components().chain(rest.components()).collect())
     }
 
     /// A task whose instructions have moved.

@@ -1,7 +1,7 @@
 //! The errors of exports and imports.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::core::agent::child_worktree::Worktree;
 use crate::core::housekeeping::archive::BadArchive;
@@ -37,13 +37,22 @@ pub enum ArchiveError {
     #[error("{0} already exists here")]
     Exists(String),
     /// A frame's working directory does not exist on this machine.
-    #[error("{} worked in {}, which does not exist here", frame.short(), cwd.display())]
+    #[error("{} worked in {}, {}", frame.short(), cwd.display(), missing(cwd, here))]
     NoDirectory {
         /// The frame.
         frame: FrameId,
-        /// Its working directory.
+        /// Its working directory on the other machine.
         cwd: PathBuf,
+        /// What that is on this machine.
+        here: PathBuf,
         /// The git worktree that was created for it, and that contains the directory.
         worktree: Option<Box<Worktree>>,
     },
+}
+
+fn missing(was: &Path, here: &Path) -> String {
+    match was == here {
+        true => "which does not exist here".to_owned(),
+        false => format!("and {}, which --cwd names for it, does not exist", here.display()),
+    }
 }

@@ -26,7 +26,7 @@ pub(crate) struct ExportCommand {
     #[arg(add = id_completion::chains())]
     id: String,
 
-    /// Write to this file [default: standard output]
+    /// Write to this file, or with - to standard output [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -41,7 +41,7 @@ impl ExportCommand {
             tell(&format!("the archive contains arguments for claude that may be secret: {options}"));
             tell("hint: the archive does not contain files that arguments only name");
         }
-        let Some(path) = &self.output else {
+        let Some(path) = self.output.as_ref().filter(|path| path.as_os_str() != "-") else {
             let to_file = format!("agent-cli export {chain} -o FILE writes it to a file");
             if io::stdout().is_terminal() {
                 return Err(CliError::usage("refusing to write an archive to a terminal").hint(to_file));

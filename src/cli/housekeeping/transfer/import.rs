@@ -16,7 +16,7 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::output::{print, print_json, print_line, tell};
 use crate::core::housekeeping::inventory::Inventory;
 use crate::core::housekeeping::relocation::Move;
-use crate::core::text::shell::quoted;
+use crate::core::text::shell::{quoted, shell_word};
 
 /// Import a chain written by `agent-cli export`
 ///
@@ -68,8 +68,11 @@ impl Import {
             let file = if is_plain { name } else { quoted(&name) };
             // Standard input cannot be read twice.
             let trust = if file == "-" { "--trust".to_owned() } else { format!("--trust={}", archive.digest) };
+            // Elsewhere, it would run something else.
+            let moves =
+                self.cwd.iter().map(|one| format!(" --cwd {}", shell_word(&one.to_string()))).collect::<String>();
             return Err(CliError::usage("nothing was imported: the chain is not trusted yet")
-                .hint(format!("if you would run all of this: agent-cli import {file} {trust}")));
+                .hint(format!("if you would run all of this: agent-cli import {file}{moves} {trust}")));
         }
         let listed = self.trust.as_ref().and_then(Option::as_deref);
         let Outcome { chain, has_lost_its_name } = import::import(&app, &archive, listed)?;

@@ -8,10 +8,12 @@ use std::fs;
 use rusqlite::types::Value as SqlValue;
 use serde_json::Value;
 
+use crate::core::agent::child_worktree::Worktree;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::FrameState;
 use crate::core::housekeeping::archive::{ArchiveRow, is_id};
 use crate::core::housekeeping::consistency::judge;
+use crate::core::housekeeping::relocation::Relocation;
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
 use crate::store::error::{ArchiveError, Result, StoreError};
@@ -42,7 +44,7 @@ pub(crate) fn import(store: &Database, archive: &Adapted) -> Result<FrameId> {
         if frames::existing(connection, root)?.state.is_pending() {
             chains::give_up_if_taken(connection, codec::now(), root)?;
         }
-        usable(connection, &archive.stage)?;
+        usable(connection, &archive.stage, &archive.relocation)?;
         for id in &archive.frames {
             if frames::load(connection, *id)?.is_none_or(|frame| frame.root != root) {
                 return Err(StoreError::damaged_archive("a file belongs to no agent").into());
@@ -135,7 +137,7 @@ fn verify(connection: &Connection, root: FrameId, rows: &[ArchiveRow]) -> TxResu
 }
 
 /// Checks that agents which can continue will be able to.
-fn usable(connection: &Connection, stage: &Stage) -> TxResult<()> {
+fn usable(connection: &Connection, stage: &Stage, relocation: &Relocation) -> TxResult<()> {
     for id in tree_rows::frames(connection)? {
         let Frame { cwd, state, checkpoint, launch, .. } = frames::existing(connection, id)?;
         if state == FrameState::Done {
@@ -149,7 +151,11 @@ fn usable(connection: &Connection, stage: &Stage) -> TxResult<()> {
         // A worktree that no agent has worked in yet is created when the frame begins.
         let will_be_made = checkpoint.is_none() && worktree.as_ref().is_some_and(|tree| tree.repository.is_dir());
         if !cwd.is_dir() && !will_be_made {
-            return Err(StoreError::from(ArchiveError::NoDirectory { frame: id, cwd, worktree }).into());
+            let before =
+                |worktree: Box<Worktree>| Box::new(Worktree { path: relocation.before(&worktree.path), ..*worktree });
+            let (worktree, was) = (worktree.map(before), relocation.before(&cwd));
+            let missing = ArchiveError::NoDirectory { frame: id, cwd: was, here: cwd, worktree };
+            return Err(StoreError::from(missing).into());
         }
     }
     Ok(())
