@@ -175,3 +175,25 @@ fn a_reply_to_an_instruction_after_a_failure_is_no_finding() {
     world.run(&["resume", &world.session(0), "--prompt", "Try."]).prints("done after all");
     world.run(&["fsck"]).succeeds();
 }
+
+#[test]
+fn the_reply_of_a_finished_agent_is_printed_beside_the_failure_of_one_below_it() {
+    let world = World::with_hooks();
+    world.file("root.md", "spawn --cwd below child.md\nreply all {result}\n");
+    world.file("below/child.md", "reply ok\n");
+    world.file("child.md", "reply ok\n");
+    world.run(&["spawn", "root.md"]).prints("all ok");
+    let [root, child] = [0, 1].map(|start| world.session(start));
+    std::fs::remove_dir_all(world.project().join("below")).expect("it is there");
+    world.run(&["resume", &child, "--prompt", "Again."]).exits_with(1);
+    for _ in 0..2 {
+        let resumed = world.run(&["resume", &root, "--now"]);
+        resumed.exits_with(1);
+        assert_eq!(resumed.stdout, "all ok\n", "{resumed}");
+        assert!(resumed.stderr.contains("the working directory does not exist"), "{resumed}");
+    }
+    let resumed = world.run(&["resume", &root, "--now", "--json"]).json();
+    assert_eq!((&resumed["status"], &resumed["reply"]), (&"failed".into(), &"all ok".into()), "{resumed:#}");
+    std::fs::create_dir(world.project().join("below")).expect("writable");
+    world.run(&["resume", &root, "--now"]).prints("all ok");
+}

@@ -27,7 +27,8 @@ pub(crate) enum ChainStatus {
         /// What went wrong, and what an agent will be told when its other waits have ended.
         errors: Vec<FrameError>,
     },
-    /// Its top is a group whose agents have all ended, and some of which failed.
+    /// Its top is a group whose agents have all ended, and some of which failed, or an agent that is done, and an agent below it
+    /// failed that a person had continued.
     PartlyFailed {
         replies: String,
         errors: Vec<FrameError>,
@@ -205,7 +206,11 @@ pub(crate) fn after(store: &Store, top: FrameId, driven: Driven) -> Result<Chain
     // What agents wait for that a person had continued does not change how the top has ended.
     let has_failed = failed(top) || blockers.iter().all(|blocker| failed(blocker.frame));
     if !driven.errors.is_empty() && has_failed {
-        return Ok(ChainStatus::Failed(driven.errors));
+        let is_done = tree.get(top).is_some_and(|node| node.state == FrameState::Done);
+        return Ok(match latest_reply(store, top)?.filter(|_| is_done && !failed(top)) {
+            Some(replies) => ChainStatus::PartlyFailed { replies, errors: driven.errors },
+            None => ChainStatus::Failed(driven.errors),
+        });
     }
     if let Some(FrameState::Failed { failure }) = tree.get(top).map(|node| &node.state)
         && tree.has_ended()
