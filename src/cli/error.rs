@@ -184,6 +184,9 @@ impl From<Refusal> for CliError {
     }
 }
 
+/// A chain may have many worktrees.
+const MOST_HINTS: usize = 3;
+
 impl From<RemovalError> for CliError {
     fn from(error: RemovalError) -> Self {
         let failed = Self::failed(error.to_string());
@@ -192,12 +195,14 @@ impl From<RemovalError> for CliError {
                 failed.hint(format!("agent-cli stop {} ends it; or wait for it to end", root.short()))
             }
             RemovalError::Needed(_) => failed.hint("remove that chain first; agent-cli tree shows all chains"),
-            RemovalError::Held(_, held) => held
-                .iter()
-                .fold(failed, |error, Held { frame, path, branch, why }| {
+            RemovalError::Held(root, held) => {
+                let failed = held.iter().fold(failed, |error, Held { frame, path, branch, why, .. }| {
                     error.also(format!("{} (branch {branch}, of {}): {why}", path.display(), frame.short()))
-                })
-                .hint("merge it or commit it to another branch, or discard it with git worktree remove --force"),
+                });
+                let mut hints: Vec<_> = held.iter().map(|held| hints::of_held(held, root)).collect();
+                hints.dedup();
+                hints.into_iter().take(MOST_HINTS).fold(failed, Self::hint)
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::executable::write_executable;
 use crate::outcome::Outcome;
@@ -426,7 +427,7 @@ fn gc_removes_a_worktree_of_an_open_chain_when_its_parent_has_the_result_and_nob
     world.file("fork.md", "ask F?\nreply {result}\n");
     let fork = world.run(&["spawn", "fork.md", "--fork-from", child]).started();
     let gc = || world.run(&["gc", "--older-than", "0s", "--json"]).json();
-    assert_eq!(gc()["held"][0]["why"], "another agent works in it");
+    assert!(gc()["held"][0]["why"].as_str().unwrap().starts_with("another agent works in it: "));
     world.answer_to("F?", "yes");
     world.run(&["resume", &fork]).succeeds();
     assert_eq!(gc()["worktrees"], serde_json::json!([path]));
@@ -563,4 +564,43 @@ fn a_person_is_told_of_every_branch_that_the_reply_does_not_name() {
     let [branch] = branches(&world).try_into().expect("one branch");
     assert_eq!(json["worktrees_below"][0]["branch"].as_str(), Some(&*branch));
     assert!(json.get("worktree").is_none(), "the agent at the top has none: {json}");
+}
+
+/// The command of a hint, between these words.
+fn command_in(said: &str, before: &str, after: &str) -> String {
+    let rest = said.split_once(before).unwrap_or_else(|| panic!("{before:?} in {said}")).1;
+    rest.split_once(after).unwrap_or_else(|| panic!("{after:?} in {said}")).0.to_owned()
+}
+
+#[test]
+fn what_rm_suggests_lets_it_remove_the_worktree() {
+    let world = repository(&[("a.md", &commits("a.txt"))]);
+    let mut ids = (0..3).map(|_| {
+        world.run(&["spawn", "a.md", "--worktree"]).succeeds();
+        world.run(&["ls", "-a", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned()
+    });
+    let shell = |command: &str| {
+        let done = Command::new("/bin/sh").args(["-c", command]).env("HOME", world.home()).output().expect("a shell");
+        assert!(done.status.success(), "{command}: {}", String::from_utf8_lossy(&done.stderr));
+    };
+    let refused = |id: &str| world.run(&["rm", "--yes", id]).exits_with(1).stderr.clone();
+    let discarded = ids.next().expect("one");
+    shell(&command_in(&refused(&discarded), "to discard it: ", "\n"));
+    world.run(&["rm", "--yes", &discarded]).succeeds();
+
+    let locked = ids.next().expect("one");
+    let worktree = worktrees(&world).pop().expect("one");
+    git(&world.project(), &format!("worktree lock {}", worktree.display()));
+    shell(&command_in(&refused(&locked), "hint: ", "; then agent-cli rm"));
+    shell(&command_in(&refused(&locked), "to discard it: ", "\n"));
+    world.run(&["rm", "--yes", &locked]).succeeds();
+
+    let replaced = ids.next().expect("one");
+    let worktree = worktrees(&world).pop().expect("one");
+    fs::remove_file(worktree.join(".git")).expect("it is there");
+    let said = refused(&replaced);
+    assert!(said.contains("if nothing in ") && said.contains(" is needed, remove that folder"), "{said}");
+    fs::remove_dir_all(&worktree).expect("it is there");
+    shell(&command_in(&refused(&replaced), "to discard it: ", "\n"));
+    world.run(&["rm", "--yes", &replaced]).succeeds();
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::claude::attempt_ending;
 use crate::claude::installation::start_refusal::StartRefusal;
 use crate::cli::error::CliError;
-use crate::core::agent::child_worktree::Worktree;
+use crate::core::agent::child_worktree::{Held, Remedy, Worktree};
 use crate::core::housekeeping::hosting::{Elsewhere, NotTaken};
 use crate::core::id::FrameId;
 use crate::core::text::shell::{shell_path, shell_word};
@@ -144,6 +144,22 @@ pub(crate) fn beside_others(failed: &[&FrameError]) -> Vec<String> {
         format!("agent-cli resume {} retries {which}", first.frame.short())
     });
     stopped.into_iter().take(1).flat_map(|error| of(error, error.frame)).chain(again).collect()
+}
+
+/// Says how a worktree, and then its chain `root`, can be removed.
+pub(crate) fn of_held(held: &Held, root: FrameId) -> String {
+    let (git, path) = (format!("git -C {}", shell_path(&held.repository)), shell_path(&held.path));
+    let again = format!("agent-cli rm {}", root.short());
+    match held.remedy {
+        Remedy::DecideAboutWork => format!(
+            "merge it, or commit it to another branch; to discard it: {git} worktree remove --force {path}; {git} branch -D {}",
+            shell_word(&held.branch)
+        ),
+        Remedy::Finish => format!("finish or abort that; then {again}"),
+        Remedy::Unlock => format!("{git} worktree unlock {path}; then {again}"),
+        Remedy::MoveAway => format!("if nothing in {path} is needed, remove that folder; then {again}"),
+        Remedy::Wait => format!("wait until that has ended, or remove the other chain; then {again}"),
+    }
 }
 
 /// Says what a person can change, if nothing was recorded.

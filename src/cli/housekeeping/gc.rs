@@ -106,7 +106,7 @@ fn summed(collected: &Collected, pretend: bool) -> String {
         0 => String::new(),
         n => format!("kept {n} that are running or in use\n"),
     };
-    let held = collected.held.iter().map(|Held { frame, path, branch, why }| {
+    let held = collected.held.iter().map(|Held { frame, path, branch, why, .. }| {
         format!("kept {} because of its worktree {} (branch {branch}): {why}\n", frame.short(), path.display())
     });
     let busy = busy + &held.collect::<String>();

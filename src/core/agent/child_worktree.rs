@@ -89,6 +89,39 @@ pub(crate) struct Held {
     pub branch: String,
     /// What would be lost, or what went wrong.
     pub why: String,
+    /// The directory that the repository's worktrees share.
+    #[serde(skip)]
+    pub repository: PathBuf,
+    #[serde(skip)]
+    pub remedy: Remedy,
+}
+
+/// Why a worktree is kept, in words, and what a person can do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Obstacle {
+    pub words: String,
+    pub remedy: Remedy,
+}
+
+/// What lets a worktree be removed. The later ones come first, if there are several reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Remedy {
+    /// To merge the work in it, or to discard it.
+    DecideAboutWork,
+    /// To finish or abort what is in progress in it, or to check out another branch elsewhere.
+    Finish,
+    Unlock,
+    /// To move it away: git cannot remove it.
+    MoveAway,
+    /// To wait for those who use it.
+    Wait,
+}
+
+impl Obstacle {
+    /// Something uses the worktree.
+    pub(crate) fn in_use(words: impl Into<String>) -> Self {
+        Self { words: words.into(), remedy: Remedy::Wait }
+    }
 }
 
 impl Worktree {
@@ -131,9 +164,9 @@ fn ends_like_one(said: &str) -> bool {
 }
 
 impl WorktreeCondition {
-    /// Why nothing may be removed, in words; `None`: nothing would be lost. `with_ignored`: ignored files may be removed,
+    /// Why nothing may be removed; `None`: nothing would be lost. `with_ignored`: ignored files may be removed,
     /// whatever they are.
-    pub(crate) fn held(&self, with_ignored: bool) -> Option<String> {
+    pub(crate) fn held(&self, with_ignored: bool) -> Option<Obstacle> {
         let files: Vec<_> = self.ignored.iter().filter(|file| !with_ignored && !file.is_made_again()).collect();
         let ignored = (!files.is_empty()).then(|| {
             let names: Vec<_> = files.iter().take(MOST_NAMES).map(|file| file.path.display().to_string()).collect();
@@ -142,7 +175,8 @@ impl WorktreeCondition {
             format!("it has files that git ignores, which --ignored would remove: {}{more}", names.join(", "))
         });
         let reasons: Vec<String> = self.losses.iter().map(Loss::to_string).chain(ignored).collect();
-        (!reasons.is_empty()).then(|| reasons.join(", and "))
+        let remedy = self.losses.iter().map(Loss::remedy).max().unwrap_or(Remedy::DecideAboutWork);
+        (!reasons.is_empty()).then(|| Obstacle { words: reasons.join(", and "), remedy })
     }
 }
 
@@ -169,6 +203,17 @@ impl IgnoredFiles {
         }
         let name = self.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         name.rsplit_once('.').is_some_and(|(_, kind)| MADE_AGAIN_FILES.contains(&kind))
+    }
+}
+
+impl Loss {
+    fn remedy(&self) -> Remedy {
+        match self {
+            Self::NoRepository(_) | Self::NoWorktree => Remedy::MoveAway,
+            Self::Locked(_) => Remedy::Unlock,
+            Self::UnderWay | Self::CheckedOut(_) => Remedy::Finish,
+            Self::Uncommitted | Self::Unwatched(_) | Self::Commit(_) | Self::Repository(_) => Remedy::DecideAboutWork,
+        }
     }
 }
 
@@ -257,9 +302,11 @@ mod tests {
     fn a_worktree_is_removed_only_when_nothing_is_lost() {
         let with = |losses: Vec<Loss>| WorktreeCondition { losses, ignored: Vec::new() }.held(true);
         assert_eq!(with(Vec::new()), None);
-        assert_eq!(with(vec![Loss::Uncommitted]).unwrap(), "it has uncommitted changes");
+        let words = "it has uncommitted changes".to_owned();
+        assert_eq!(with(vec![Loss::Uncommitted]), Some(Obstacle { words, remedy: Remedy::DecideAboutWork }));
         let both = with(vec![Loss::UnderWay, Loss::Uncommitted]).unwrap();
-        assert_eq!(both, "a merge, rebase or bisection is in progress in it, and it has uncommitted changes");
+        assert_eq!(both.words, "a merge, rebase or bisection is in progress in it, and it has uncommitted changes");
+        assert_eq!(both.remedy, Remedy::Finish);
     }
 
     #[test]
@@ -272,10 +319,12 @@ mod tests {
             ["target/", "a/node_modules/", "__pycache__/", "x/y.pyc", "p.egg-info/", ".DS_Store", "build/deep/"];
         assert_eq!(held(&rebuilt, false), None);
         for kept in [".env", "notes/", "a.log", "dist/important.key", "target", "targets/", "pyc", ".env.local"] {
-            assert!(held(&["target/", kept], false).unwrap().ends_with(kept.trim_end_matches('/')), "{kept}");
+            assert!(held(&["target/", kept], false).unwrap().words.ends_with(kept.trim_end_matches('/')), "{kept}");
             assert_eq!(held(&["target/", kept], true), None, "{kept}");
         }
-        assert!(held(&["1", "2", "3", "4", "5", "6", "7"], false).unwrap().ends_with(": 1, 2, 3, 4, 5 and 2 more"));
+        assert!(
+            held(&["1", "2", "3", "4", "5", "6", "7"], false).unwrap().words.ends_with(": 1, 2, 3, 4, 5 and 2 more")
+        );
         assert!(IgnoredFiles { is_tagged: true, ..ignored("anything/") }.is_made_again());
     }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::processes::orphan_processes::{self, LeftBy};
 use crate::claude::transcript::locate::{self, SessionLocations};
-use crate::core::agent::child_worktree::{Held, Worktree};
+use crate::core::agent::child_worktree::{Held, Obstacle, Worktree};
 use crate::core::chain::frame_state::AgentStatus;
 use crate::core::housekeeping::retention::Retention;
 use crate::core::id::FrameId;
@@ -183,16 +183,17 @@ pub(crate) fn in_use(
     store: &Store,
     worktree: &Worktree,
     goes: &dyn Fn(FrameId) -> bool,
-) -> Result<Option<String>, RuntimeError> {
+) -> Result<Option<Obstacle>, RuntimeError> {
     let mut workers = store.housekeeping().workers(worktree)?;
     workers.retain(|worker| !goes(worker.root));
     workers.sort_by_key(|worker| worker.is_over);
     Ok(workers.first().map(|worker| {
-        if worker.is_over {
-            format!("an agent that failed or was stopped would continue in it: {}", worker.frame.short())
+        let agent = worker.frame.short();
+        Obstacle::in_use(if worker.is_over {
+            format!("an agent that failed or was stopped would continue in it: {agent}")
         } else {
-            "another agent works in it".to_owned()
-        }
+            format!("another agent works in it: {agent}")
+        })
     }))
 }
 
@@ -338,9 +339,9 @@ fn is_untouched(store: &Store, transcript: &PathBuf, worked: &WorkedSession) -> 
 }
 
 impl Condemned {
-    pub(crate) fn held(&self, why: String) -> Held {
-        let Worktree { path, branch, .. } = self.worktree.clone();
-        Held { frame: self.frame, path, branch, why }
+    pub(crate) fn held(&self, Obstacle { words: why, remedy }: Obstacle) -> Held {
+        let Worktree { repository, path, branch, .. } = self.worktree.clone();
+        Held { frame: self.frame, path, branch, why, repository, remedy }
     }
 }
 

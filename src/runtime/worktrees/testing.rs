@@ -59,7 +59,8 @@ pub(crate) fn held(work: Work) -> Option<String> {
     work(&worktree.path, &top);
     let all = git(&top, "rev-list --all --reflog");
     let outlook = outlook(&worktree, false);
-    let why = remove(&worktree, false);
+    let obstacle = remove(&worktree, false);
+    let why = obstacle.as_ref().map(|obstacle| obstacle.words.clone());
     match (&why, &outlook) {
         (None, Outlook::Removable(_)) => {
             assert!(!worktree.path.exists());
@@ -69,7 +70,7 @@ pub(crate) fn held(work: Work) -> Option<String> {
             assert!(all.lines().all(|commit| kept.contains(commit)), "a commit was lost: {all}, {kept}");
         }
         (Some(why), Outlook::Held(said)) => {
-            assert_eq!(why, said);
+            assert_eq!(why, &said.words);
             assert!(worktree.path.exists());
             let locks = git(&worktree.path, "rev-parse --absolute-git-dir") + "/index.lock";
             assert!(!Path::new(&locks).exists() || why.contains("at work"), "it can be worked in");

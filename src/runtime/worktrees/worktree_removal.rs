@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::core::agent::child_worktree::Worktree;
+use crate::core::agent::child_worktree::{Obstacle, Worktree};
 use crate::failpoint::{self, Moment, Step};
 use crate::runtime::worktrees::git::{Git, GitError, Place};
 use crate::runtime::worktrees::inspection::{Inspection, inspect};
@@ -20,7 +20,7 @@ pub(crate) enum Outlook {
     /// It can be removed, along with these ignored files.
     Removable(Vec<PathBuf>),
     /// It is kept.
-    Held(String),
+    Held(Obstacle),
 }
 
 /// Decides about the removal of a worktree. `with_ignored`: along with all files that git ignores.
@@ -31,13 +31,13 @@ pub(crate) fn outlook(worktree: &Worktree, with_ignored: bool) -> Outlook {
             Some(why) => Outlook::Held(why),
             None => Outlook::Removable(condition.ignored.into_iter().map(|ignored| ignored.path).collect()),
         },
-        Err(error) => Outlook::Held(error.to_string()),
+        Err(error) => Outlook::Held(Obstacle::in_use(error.to_string())),
     }
 }
 
 /// Removes a worktree and its branch if nothing is lost with them now. Otherwise returns why they are kept.
-pub(crate) fn remove(worktree: &Worktree, with_ignored: bool) -> Option<String> {
-    let removed = || -> Result<Option<String>, GitError> {
+pub(crate) fn remove(worktree: &Worktree, with_ignored: bool) -> Option<Obstacle> {
+    let removed = || -> Result<Option<Obstacle>, GitError> {
         let _guard = match File::open(&worktree.repository) {
             Ok(folder) => Some(folder.lock().map(|()| folder)?),
             // Without a repository there is nothing to lock.
@@ -46,7 +46,7 @@ pub(crate) fn remove(worktree: &Worktree, with_ignored: bool) -> Option<String> 
         let Some(before) = inspect(worktree)? else { return Ok(None) };
         let lock = before.git_dir.as_deref().map(IndexLock::take).transpose()?;
         if matches!(lock, Some(None)) {
-            return Ok(Some("a git command is at work in it".to_owned()));
+            return Ok(Some(Obstacle::in_use("a git command is at work in it")));
         }
         let Some(Inspection { condition, tip, git_dir }) = inspect(worktree)? else { return Ok(None) };
         if let Some(why) = condition.held(with_ignored) {
@@ -55,7 +55,7 @@ pub(crate) fn remove(worktree: &Worktree, with_ignored: bool) -> Option<String> 
         failpoint::around(Step::RemoveWorktree, || take_away(worktree, git_dir.is_some(), tip))?;
         Ok(None)
     };
-    removed().unwrap_or_else(|error| Some(error.to_string()))
+    removed().unwrap_or_else(|error| Some(Obstacle::in_use(error.to_string())))
 }
 
 fn take_away(worktree: &Worktree, is_there: bool, tip: Option<String>) -> Result<(), GitError> {
@@ -174,7 +174,7 @@ mod tests {
             let worktree = agent(&temp, &top, "1");
             work(&worktree.path, &top);
             let why = remove(&worktree, true).unwrap_or_else(|| panic!("{number}"));
-            assert!(why.starts_with(expected), "{number}: {why}");
+            assert!(why.words.starts_with(expected), "{number}: {why:?}");
             assert_eq!(outlook(&worktree, true), Outlook::Held(why), "{number}");
             assert!(worktree.path.exists());
         }
@@ -186,7 +186,7 @@ mod tests {
         let worktree = agent(&temp, &top, "1");
         let lock = PathBuf::from(git(&worktree.path, "rev-parse --absolute-git-dir")).join("index.lock");
         fs::write(&lock, "").unwrap();
-        assert_eq!(remove(&worktree, false).unwrap(), "a git command is at work in it");
+        assert_eq!(remove(&worktree, false).unwrap().words, "a git command is at work in it");
         assert!(lock.exists() && worktree.path.exists());
         fs::write(&lock, IndexLock::MARK).unwrap();
         assert_eq!(remove(&worktree, false), None);
@@ -215,7 +215,7 @@ mod tests {
         let inner = agent(&temp, &outer.path, "2");
         assert_eq!(inner.base, git(&outer.path, "rev-parse HEAD"));
         for worktree in [&outer, &inner, &outer] {
-            assert!(remove(worktree, false).unwrap().contains("on no branch outside agent-cli/"));
+            assert!(remove(worktree, false).unwrap().words.contains("on no branch outside agent-cli/"));
         }
         git(&top, "merge -q agent-cli/agent-1");
         assert_eq!((remove(&outer, false), remove(&inner, false)), (None, None));
@@ -227,7 +227,7 @@ mod tests {
         let worktree = agent(&temp, &top, "1");
         fs::rename(&top, temp.path().join("aside")).unwrap();
         let why = remove(&worktree, true).unwrap();
-        assert_eq!(why, format!("its repository {} is gone", worktree.repository.display()));
+        assert_eq!(why.words, format!("its repository {} is gone", worktree.repository.display()));
         fs::remove_dir_all(&worktree.path).unwrap();
         assert_eq!(remove(&worktree, true), None);
     }
@@ -244,7 +244,7 @@ mod tests {
             let from = temp.path().canonicalize().unwrap().join(from);
             let worktree = agent(&temp, &from, "1");
             commit(&worktree.path, "three");
-            assert!(remove(&worktree, false).unwrap().contains("on no branch outside agent-cli/"));
+            assert!(remove(&worktree, false).unwrap().words.contains("on no branch outside agent-cli/"));
             git(&from, &format!("merge -q {}", worktree.branch));
             assert_eq!(remove(&worktree, false), None);
         }
