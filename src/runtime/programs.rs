@@ -2,6 +2,7 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 use jiff::Timestamp;
 
@@ -88,6 +89,12 @@ pub(crate) async fn version(
 pub(crate) async fn usable(store: &Store, settings: &RunSettings, launch: &Launch) -> Result<Program, RuntimeError> {
     let recorded = Some(launch.claude.as_path()).filter(|path| !path.as_os_str().is_empty());
     let path = program::locate(settings.claude.as_deref(), recorded, env::var_os("PATH").as_deref())?;
+    if let Some(recorded) = recorded.filter(|recorded| settings.claude.is_none() && *recorded != path) {
+        static SAID: Once = Once::new();
+        let said =
+            || tracing::warn!("{} cannot be used any more: {} is started instead", recorded.display(), path.display());
+        SAID.call_once(said);
+    }
     let modified = program::modified(&path)?;
     let KnownProgram { version: answer, refuses_forks } = match store.known_program(&path, modified)? {
         Some(known) => known,

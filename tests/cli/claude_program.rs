@@ -142,8 +142,13 @@ fn where_the_remembered_program_is_gone_the_one_in_path_serves() {
     let id = world.run(&["spawn", "root.md", "--claude", "old/claude"]).started();
     world.answer("now");
     std::fs::remove_file(world.project().join("old/claude")).expect("own file");
+    let refused = world.command(["resume", &id]).with("PATH", "/usr/bin:/bin").run().exits_with(4).stderr.clone();
+    let why = "old/claude, the program of this chain, and there is no program named \"claude\" in PATH";
+    assert!(refused.contains(why), "{refused}");
     let path = format!("{}:/usr/bin:/bin", world.project().join("new").display());
-    world.command(["resume", &id]).with("PATH", &path).run().prints("now");
+    let resumed = world.command(["resume", &id]).with("PATH", &path).run();
+    resumed.prints("now");
+    assert!(resumed.stderr.contains("old/claude cannot be used any more: "), "{resumed}");
 }
 
 #[test]

@@ -20,6 +20,9 @@ pub(crate) enum ProgramError {
     /// `PATH` has no such program.
     #[error("no program named {0:?} in PATH")]
     NotInPath(String),
+    /// The recorded program cannot be used, and `PATH` has none.
+    #[error("{unusable}, the program of this chain, and there is no program named {NAME:?} in PATH")]
+    NoRecorded { unusable: Box<ProgramError> },
     /// There is no file at this path.
     #[error("there is no program at {}", .0.display())]
     NoSuchFile(PathBuf),
@@ -59,7 +62,10 @@ pub(crate) fn locate(
     }
     match recorded.map(usable) {
         Some(Ok(program)) => Ok(program),
-        _ => in_path(NAME, path),
+        Some(Err(unusable)) => {
+            in_path(NAME, path).map_err(|_| ProgramError::NoRecorded { unusable: Box::new(unusable) })
+        }
+        None => in_path(NAME, path),
     }
 }
 
