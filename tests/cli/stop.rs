@@ -425,3 +425,35 @@ fn what_a_stopped_agent_had_done_is_no_reply() {
     world.run(&["show", &a, "--reply"]).exits_with(3);
     assert!(!world.run(&["logs", &a]).stdout.contains("\nreply:\n"));
 }
+
+#[test]
+fn what_the_agents_of_a_group_have_done_survives_the_stop_of_their_caller() {
+    let world = World::with_hooks();
+    world.file("root.md", "spawn a.md b.md\nreply then: {result}\n");
+    world.file("a.md", "reply fine\n");
+    world.file("b.md", "run touch made\nask When?\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    world.run(&["stop", &id, "--reason", "wrong branch"]).succeeds();
+    let resumed = world.run(&["resume", &id, "--prompt", "Carry on."]);
+    let said = resumed.succeeds().stdout.clone();
+    assert!(said.contains("2 agents: 1 done, 1 failed"), "{resumed}");
+    assert!(said.contains("fine") && said.contains("stopped by a person: wrong branch"), "{resumed}");
+    assert!(said.contains("touch made"), "it says what the other one has done: {resumed}");
+}
+
+#[test]
+fn a_pause_does_not_undo_a_stop() {
+    let (world, gate) = with_a_running_child();
+    let spawn = world.command(["spawn", "parent.md"]).start();
+    gate.reached_by(1);
+    let child = world.session(1);
+    world.run(&["stop", &child, "--no-wait"]).succeeds();
+    is_told_to_stop(&world, &child);
+    let pause = world.command(["pause", &child, "--json"]).start();
+    gate.open_for_one();
+    let paused = pause.ends().json();
+    // It may come when the agent has ended.
+    assert!(paused["outcome"] == "stopped" || paused["outcome"] == "nothing", "{paused}");
+    assert_eq!(paused["status"], "failed", "{paused}");
+    spawn.ends().succeeds();
+}

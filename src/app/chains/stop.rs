@@ -66,17 +66,17 @@ pub(crate) fn stop(app: &App<'_>, input: Input) -> Result<Outcome, AppError> {
         tell(&format!("the running tool of {} may finish; --now does not wait for it", id.short()));
     }
     let stopped = stop::stop(app.store, &agent, &wanted, waits)?;
-    let outcome = outcome(&stopped, kind);
+    let outcome = outcome(&stopped);
     Ok(Outcome { agent, kind, stopped, outcome, reason: wanted.reason })
 }
 
-fn outcome(stopped: &Stopped, kind: StopKind) -> StopOutcome {
+fn outcome(stopped: &Stopped) -> StopOutcome {
     let runs = |state: &FrameState| matches!(state, FrameState::Running { .. });
     match &stopped.after {
         _ if stopped.agents.is_empty() => StopOutcome::Nothing,
         _ if stopped.agents.iter().any(|(_, state)| runs(state)) => StopOutcome::Asked,
         FrameState::Done if stopped.before != FrameState::Done => StopOutcome::Replied,
-        _ if kind == StopKind::Pause => StopOutcome::Paused,
+        FrameState::Paused { .. } => StopOutcome::Paused,
         _ => StopOutcome::Stopped,
     }
 }

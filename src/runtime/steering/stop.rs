@@ -8,6 +8,7 @@ use crate::claude::processes::process::{self, ProcessExit};
 use crate::claude::stream::output_reader::OutputFollower;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::FrameState;
+use crate::core::chain::tree::Node;
 use crate::core::housekeeping::hosting::Elsewhere;
 use crate::core::id::FrameId;
 use crate::core::steering::stop_order::{Stop, StopKind};
@@ -79,18 +80,15 @@ fn clear(store: &Store, agent: FrameId) -> Result<(), RuntimeError> {
     Ok(())
 }
 
-/// Reports on agents whose parents continue: what the agents have done so far, because they may not run again to report it.
+/// Reports on agents that rest: what they have done so far, because they may not run again to report it. Their callers may
+/// continue, even if they are stopped, too.
 fn reports(store: &Store, frame: &Frame, stop: &Stop) -> Result<Vec<(FrameId, String)>, RuntimeError> {
     if stop.how == StopKind::Pause {
         return Ok(Vec::new());
     }
-    let named = if frame.task.is_group() {
-        store.replies(frame.id)?.members.into_iter().map(|member| (member.id, member.state)).collect()
-    } else {
-        vec![(frame.id, frame.state.clone())]
-    };
-    let rest = named.into_iter().filter(|(_, state)| !state.is_over() && !matches!(state, FrameState::Running { .. }));
-    rest.map(|(id, _)| Ok((id, report::read(store, id, stop)?))).collect()
+    let tree = store.tree(frame.id)?;
+    let rests = |node: &&Node| !node.is_group && !node.is_over() && !matches!(node.state, FrameState::Running { .. });
+    tree.all().filter(rests).map(|node| Ok((node.id, report::read(store, node.id, stop)?))).collect()
 }
 
 /// Concludes the attempt of an agent that is recorded as running, if its processes have ended. Returns whether they have.

@@ -76,7 +76,9 @@ fn result_of_child(
     let Some(frame) = frames::load(connection, child)? else {
         return Ok(Some(RequestResult::Failed("that agent no longer exists".to_owned())));
     };
-    let result = if joined.is_empty() {
+    // The stop of a caller also stops its groups, before they can say what each member has done.
+    let was_cut_short = frame.task.is_group() && frame.for_its_parent().was_stopped();
+    let result = if joined.is_empty() && !was_cut_short {
         frame.result(frames::reply(connection, child)?)
     } else {
         let members = members(connection, &frame, joined)?;
