@@ -145,8 +145,8 @@ pub enum StoreError {
     /// The files of a chain are in object storage that the address of the database does not name.
     #[error("files of the chain are in the object storage {0}, which this host does not use")]
     OtherObjectStorage(String),
-    /// The state directory was copied from another machine, where the agents of its chains may run, too.
-    #[error("the state directory {0} was copied from another machine")]
+    /// The state directory was copied, and the agents of its chains may run in the original, too.
+    #[error("the state directory {0} is a copy of another one, where its agents may run")]
     CopiedDirectory(PathBuf),
     /// The state directory uses another database.
     #[error("the state directory {dir} records its chains in {used}")]

@@ -23,7 +23,7 @@ use crate::core::steering::origin::Origin;
 use crate::core::waits::wait_progress::{CheckResult, WaitProgress};
 use crate::store::error::Result;
 use crate::store::files::state_dir::StateDir;
-use crate::store::files::state_dir::server_file::ServerFile;
+use crate::store::files::state_dir::server_file::{DirectoryIdentity, ServerFile};
 use crate::store::handle::Store;
 use crate::store::hosts::Terms;
 use crate::store::housekeeping::removable::Decided;
@@ -43,8 +43,12 @@ pub(crate) fn store() -> (TempDir, Store) {
 pub(crate) fn open(dir: &Path) -> Store {
     let of = StateDir::new(dir).unwrap();
     if std::env::var_os("AGENT_CLI_TEST_SERVER").is_some() && of.server().unwrap().is_none() {
-        of.set_server(&ServerFile { url: postgres::new_database(), host: "here".into(), machine: String::new() })
-            .unwrap();
+        of.set_server(&ServerFile {
+            url: postgres::new_database(),
+            host: "here".into(),
+            identity: DirectoryIdentity::default(),
+        })
+        .unwrap();
     }
     let store = Store::open(dir).unwrap();
     if let Some(hosts) = store.hosts() {

@@ -305,3 +305,29 @@ fn a_person_may_name_no_file() {
     assert!(refused.exits_with(1).stderr.contains("/dev/null was not changed"), "{refused}");
     assert!(!fs::metadata("/dev/null").expect("it is there").is_file());
 }
+
+#[test]
+fn a_setting_that_no_command_could_use_is_refused_and_can_be_taken_back() {
+    let world = World::new();
+    let config = write_config(&world, "");
+    for (setting, value, why) in [
+        ("store", "garbage", "the address of the database is not valid"),
+        ("labels", "x!y", "\"x!y\" is not a list of labels"),
+        ("shared-directories", "relative", "\"relative\" is not a list of absolute paths"),
+    ] {
+        let refused = world.run(&["config", "set", setting, value]);
+        assert!(refused.exits_with(2).stderr.starts_with(&format!("error: {why}")), "{refused}");
+    }
+    world.run(&["config", "set", "labels", "big,gpu"]).succeeds();
+    world.run(&["config", "get", "labels"]).prints("big gpu");
+    assert_eq!(fs::read_to_string(&config).expect("it is there"), "labels = [\"big\", \"gpu\"]\n");
+    let address = "postgres://ann:secret@127.0.0.1:1/chains";
+    let set = world.run(&["config", "set", "store", address]);
+    assert!(set.succeeds().stderr.contains("set store to postgres://ann@127.0.0.1:1/chains in "), "{set}");
+    let refused = world.run(&["ls"]);
+    assert!(refused.exits_with(1).stderr.contains("agent-cli config unset store"), "{refused}");
+    world.run(&["config", "path"]).succeeds();
+    world.run(&["config"]).succeeds();
+    world.run(&["config", "unset", "store"]).succeeds();
+    world.run(&["ls"]).succeeds();
+}

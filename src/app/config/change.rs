@@ -6,7 +6,7 @@ use std::{fs, io};
 use crate::app::Asker;
 use crate::app::asker::PersonsTask;
 use crate::app::config::changed_text::with;
-use crate::app::config::setting::{InProject, Setting};
+use crate::app::config::setting::{InProject, STORE, Setting};
 use crate::app::config::sources::{self, PROJECT_FILE, Source};
 use crate::app::config::trust::{self, Trust};
 use crate::app::config::value::{Kind, SettingValue};
@@ -58,7 +58,13 @@ impl Files {
     /// Parses the words of the command line as a value of `setting`.
     pub(crate) fn value(&self, setting: &Setting, words: &[String], which: WhichFile) -> Result<SettingValue, Refusal> {
         let value = match (setting.kind, words) {
-            (Kind::Words, words) => SettingValue::Words(words.to_vec()),
+            (kind @ (Kind::Words | Kind::Labels | Kind::Directories), words) => {
+                let given = words.to_vec();
+                SettingValue::from_words(kind, given).map_err(|wanted| {
+                    Refusal::new(format!("{:?} is not {wanted}", words.join(" ")))
+                        .hint(format!("{} is {}", setting.key, setting.help))
+                })?
+            }
             (kind, [word]) => SettingValue::from_text(kind, word).map_err(|wanted| {
                 Refusal::new(format!("{word:?} is not {wanted}")).hint(format!("{} is {}", setting.key, setting.help))
             })?,
@@ -67,6 +73,13 @@ impl Files {
                 return Err(refusal.hint("put a value of several words into quotes"));
             }
         };
+        if setting.key == STORE.key
+            && let Some(address) = value.text()
+        {
+            // A wrong one would keep every command from its chains.
+            Store::place_of(address)
+                .map_err(|error| Refusal::new(error.to_string()).hint("postgres://USER@HOST/DATABASE is an address"))?;
+        }
         if which == WhichFile::Project && setting.in_project == InProject::Never {
             return Err(Refusal::new(format!("{} cannot be set for a project", setting.key))
                 .hint("leave --project out: it is about all of your chains"));
@@ -95,9 +108,11 @@ impl Files {
         if which == WhichFile::Project {
             self.within_project(&path)?;
         }
+        // That of the user may have passwords and tokens.
+        let mode = if which == WhichFile::User { 0o600 } else { 0o644 };
         let cannot = |why: String| Refusal::failure(format!("{} was not changed: {why}", path.display()));
         let Some(after) = with(before, setting, value).map_err(cannot)? else { return Ok(None) };
-        trust::replace(&path, &after, 0o644).map_err(|error| cannot(error.to_string()))?;
+        trust::replace(&path, &after, mode).map_err(|error| cannot(error.to_string()))?;
         if which == WhichFile::Project && is_own {
             self.add_trust(&path, &after)?;
         }

@@ -81,9 +81,7 @@ impl Settings {
 
     /// The value for a list of settings, without a password.
     pub(crate) fn shown(&self, setting: &Setting) -> Option<SettingValue> {
-        let value = self.value(setting)?;
-        let Some(address) = value.text().filter(|_| setting.key == STORE.key) else { return Some(value) };
-        Some(SettingValue::Text(Store::place_of(address).unwrap_or_else(|_| "an address that is not valid".to_owned())))
+        self.value(setting).map(|value| without_password(setting, value))
     }
 
     /// The text or path, if it is set.
@@ -130,6 +128,12 @@ fn may_narrow(in_project: InProject, value: &SettingValue, below: Option<&Settin
         InProject::Only(only) => value.to_string() == only,
         InProject::Trusted | InProject::Never => false,
     }
+}
+
+/// The value of a setting for people, who may show their screen to others.
+pub(crate) fn without_password(setting: &Setting, value: SettingValue) -> SettingValue {
+    let Some(address) = value.text().filter(|_| setting.key == STORE.key) else { return value };
+    SettingValue::Text(Store::place_of(address).unwrap_or_else(|_| "an address that is not valid".to_owned()))
 }
 
 #[cfg(test)]

@@ -50,11 +50,11 @@ pub(crate) const STORE: Setting = Setting::new(
 .variable("AGENT_CLI_STORE");
 
 pub(crate) const LABELS: Setting =
-    Setting::new("labels", Kind::Words, InProject::Never, "the labels of this host, for spawn --on");
+    Setting::new("labels", Kind::Labels, InProject::Never, "the labels of this host, for spawn --on");
 
 pub(crate) const SHARED_DIRECTORIES: Setting = Setting::new(
     "shared-directories",
-    Kind::Words,
+    Kind::Directories,
     InProject::Never,
     "the directories that are the same on all hosts of a server",
 );

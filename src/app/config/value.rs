@@ -8,6 +8,7 @@ use jiff::fmt::friendly::{Designator, Spacing, SpanPrinter};
 
 use crate::core::agent::usage::prices::{Price, Prices};
 use crate::core::chain::limits;
+use crate::core::housekeeping::hosting::Labels;
 use crate::core::text::time::duration;
 
 /// The type of a setting.
@@ -28,6 +29,9 @@ pub(crate) enum Kind {
     /// A duration of at least one second.
     RunningTime,
     Words,
+    Labels,
+    /// Absolute paths.
+    Directories,
     /// A shell command. An empty text means no command.
     Command,
     /// A table of prices for each model.
@@ -76,11 +80,32 @@ impl SettingValue {
                 time if time.as_secs() < 1 => Err("a duration of at least one second".to_owned()),
                 time => Ok(Self::Duration(time)),
             },
-            Kind::Words => Ok(Self::Words(text.split_whitespace().map(str::to_owned).collect())),
+            Kind::Words | Kind::Labels | Kind::Directories => {
+                Self::from_words(kind, text.split_whitespace().map(str::to_owned).collect())
+            }
             Kind::Prices => {
                 let table: Option<toml::Table> = format!("prices = {text}").parse().ok();
                 prices(table.as_ref().and_then(|table| table.get("prices")))
             }
+        }
+    }
+
+    /// Checks the words of a list.
+    ///
+    /// # Errors
+    ///
+    /// As [`SettingValue::from_text`].
+    pub(crate) fn from_words(kind: Kind, words: Vec<String>) -> Result<Self, String> {
+        if kind == Kind::Labels {
+            let labels: Labels = words.join(" ").parse().map_err(|_| "a list of labels".to_owned())?;
+            return Ok(Self::Words(labels.names().map(str::to_owned).collect()));
+        }
+        if kind == Kind::Directories && words.iter().any(|path| !Path::new(path).is_absolute()) {
+            return Err("a list of absolute paths".to_owned());
+        }
+        match words.iter().any(String::is_empty) {
+            true => Err("a list without empty texts".to_owned()),
+            false => Ok(Self::Words(words)),
         }
     }
 
@@ -101,11 +126,11 @@ impl SettingValue {
             (Kind::CountOrOff, toml::Value::String(text)) if text == "off" => Ok(Self::Count(0)),
             (Kind::CountOrOff, _) => Err(COUNT_OR_OFF.to_owned()),
             (Kind::Dollars, _) => Err(limits::BUDGET.to_owned()),
-            (Kind::Words, toml::Value::Array(words)) => {
+            (Kind::Words | Kind::Labels | Kind::Directories, toml::Value::Array(words)) => {
                 let words = words.iter().map(|word| word.as_str().map(str::to_owned)).collect::<Option<_>>();
-                words.map(Self::Words).ok_or_else(|| "a list of strings".to_owned())
+                words.ok_or_else(|| "a list of strings".to_owned()).and_then(|words| Self::from_words(kind, words))
             }
-            (Kind::Words, _) => Err("a list of strings".to_owned()),
+            (Kind::Words | Kind::Labels | Kind::Directories, _) => Err("a list of strings".to_owned()),
             (Kind::Prices, value) => prices(Some(value)),
             (_, toml::Value::String(text)) => Self::from_text(kind, text),
             (Kind::Duration | Kind::RunningTime, _) => Err("a duration in quotes, such as \"30m\"".to_owned()),

@@ -98,7 +98,7 @@ impl Context {
 
     /// The project files that the user trusts.
     pub(crate) fn trust(&self) -> Result<Trust, AppError> {
-        Ok(Trust::new(StateDir::new(&self.state_dir()?)?.trusted_configs()))
+        Ok(Trust::new(StateDir::new(&self.place()?)?.trusted_configs()))
     }
 
     fn resolve(&self, user: Option<&Source>, project: Option<&Source>) -> Result<Configuration, AppError> {

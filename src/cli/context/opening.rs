@@ -17,8 +17,20 @@ impl Context {
     pub(crate) fn store(&self) -> Result<Store, CliError> {
         Ok(match self.opened.take() {
             Some(opened) => opened?,
-            None => Store::open(&self.state_dir()?)?,
+            None => {
+                let dir = self.state_dir().map_err(|error| match self.is_server_configured() {
+                    true => CliError::from(error).hint("agent-cli config unset store, if the database is not yours"),
+                    false => error.into(),
+                })?;
+                Store::open(&dir)?
+            }
         })
+    }
+
+    /// Whether only the user's settings name a server.
+    fn is_server_configured(&self) -> bool {
+        let is_named = self.server.is_some() || env::var_os(STORE).is_some_and(|url| !url.is_empty());
+        !is_named && self.place().is_ok() && self.configured(&STORE_SETTING).is_some_and(|store| store.text().is_some())
     }
 
     /// Runs `look` on an idle store, if possible without opening it. `None` if the store must be opened.

@@ -242,12 +242,12 @@ pub(super) fn of_server(message: String, error: &StoreError) -> CliError {
         StoreError::ObjectStorage { .. } => failed,
         StoreError::OtherObjectStorage(place) => failed
             .hint(format!("if it is yours, name it in the address of the database: ?copies={}", shell_word(place))),
-        StoreError::CopiedDirectory(dir) => failed
-            .hint("set AGENT_CLI_STATE_DIR to another directory, so that no agent runs on both machines")
-            .hint(format!(
-                "if the other machine is lost, remove {} and name the server again",
+        StoreError::CopiedDirectory(dir) => {
+            failed.hint("set AGENT_CLI_STATE_DIR to another directory, so that no agent runs twice").hint(format!(
+                "if the original is lost, or was moved here, remove {} and name the server again",
                 dir.join("server").display()
-            )),
+            ))
+        }
         StoreError::OtherStore { .. } => CliError::usage(message)
             .hint("agent-cli move --to ADDRESS moves them; or set AGENT_CLI_STATE_DIR to another directory"),
         StoreError::UnknownHost(_) => CliError::usage(message).hint("agent-cli hosts lists the hosts"),

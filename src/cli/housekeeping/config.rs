@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use crate::app::asker::PersonsTask;
 use crate::app::config::change::{self, Changed, Files};
 use crate::app::config::file;
-use crate::app::config::layers::{Ignored, Settings, ValueSource};
+use crate::app::config::layers::{Ignored, Settings, ValueSource, without_password};
 use crate::app::config::setting::{SETTINGS, Setting};
 use crate::app::config::sources::{Configuration, PROJECT_FILE};
 use crate::app::config::value::SettingValue;
@@ -140,7 +140,10 @@ impl FileArgs {
 }
 
 fn files(context: &Context) -> Result<Files, CliError> {
-    let state_dir = context.state_dir()?;
+    // This reads the user's file, so that what is wrong with it is said, whatever else the command does.
+    drop(context.usable_configuration());
+    // A server that cannot be used must not keep a person from naming another one.
+    let state_dir = context.place()?;
     Ok(Files { user: config_path(), home: dirs::home_dir(), directory: env::current_dir(), state_dir })
 }
 
@@ -236,7 +239,9 @@ fn change(
     };
     let (key, path) = (setting.key, changed.path.display());
     tell(&match value {
-        Some(value) => format!("set {key} to {} in {path}", one_line(&value.to_string())),
+        Some(value) => {
+            format!("set {key} to {} in {path}", one_line(&without_password(setting, value.clone()).to_string()))
+        }
         None => format!("removed {key} from {path}"),
     });
     if !changed.is_trusted {

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use crate::failpoint::Step;
@@ -19,8 +20,31 @@ pub(crate) struct ServerFile {
     pub(crate) url: String,
     /// The name of this state directory in the records.
     pub(crate) host: String,
-    /// The machine; empty if that is unknown.
+    /// Where the directory was when this was recorded. A copy has it, too.
+    pub(crate) identity: DirectoryIdentity,
+}
+
+/// Identifies a state directory on all machines. What is unknown is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DirectoryIdentity {
     pub(crate) machine: String,
+    /// The number of the directory in its file system, which a copy does not have.
+    pub(crate) directory: String,
+}
+
+impl DirectoryIdentity {
+    /// That of a directory here.
+    pub(crate) fn new(dir: &StateDir) -> Self {
+        let machine = fs::read_to_string("/etc/machine-id").map(|id| id.trim().to_owned()).unwrap_or_default();
+        let directory = fs::metadata(&dir.path).map(|found| found.ino().to_string()).unwrap_or_default();
+        Self { machine, directory }
+    }
+
+    /// Whether this is known to be another place.
+    pub(crate) fn differs(&self, other: &Self) -> bool {
+        let differ = |one: &str, other: &str| !one.is_empty() && !other.is_empty() && one != other;
+        differ(&self.machine, &other.machine) || differ(&self.directory, &other.directory)
+    }
 }
 
 impl StateDir {
@@ -43,8 +67,8 @@ impl StateDir {
         let (Some(url), Some(host)) = (lines.next(), lines.next().filter(|host| !host.is_empty())) else {
             return Err(StoreError::BadStore { why: format!("{} is incomplete", path.display()) });
         };
-        let machine = lines.next().unwrap_or_default();
-        Ok(Some(ServerFile { url, host, machine }))
+        let [machine, directory] = [(); 2].map(|()| lines.next().unwrap_or_default());
+        Ok(Some(ServerFile { url, host, identity: DirectoryIdentity { machine, directory } }))
     }
 
     /// The identifier of this directory in the records on a server. The first call records the result of `new`.
@@ -77,7 +101,8 @@ impl StateDir {
     pub(crate) fn set_server(&self, server: &ServerFile) -> Result<()> {
         self.create()?;
         let path = self.server_file();
-        let text = format!("{}\n{}\n{}\n", server.url, server.host, server.machine);
+        let DirectoryIdentity { machine, directory } = &server.identity;
+        let text = format!("{}\n{}\n{machine}\n{directory}\n", server.url, server.host);
         replace(Step::SetServer, &path, Durability::PowerFailure, |file| file.write_all(text.as_bytes()))
             .map_err(|error| StoreError::io(&path, error))
     }

@@ -1,13 +1,13 @@
 //! A database on a PostgreSQL server, which several state directories can share.
 
 use std::cell::OnceCell;
-use std::fs::{self, File};
+use std::fs::File;
 
 use uuid::Uuid;
 
 use crate::store::error::{Result, StoreError};
 use crate::store::files::state_dir::StateDir;
-use crate::store::files::state_dir::server_file::ServerFile;
+use crate::store::files::state_dir::server_file::{DirectoryIdentity, ServerFile};
 use crate::store::sql::database::migrations::STEPS;
 use crate::store::sql::database::server_tables::statements;
 use crate::store::sql::engine::object_storage::ObjectStorage;
@@ -40,8 +40,7 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock(7093874229)";
 /// Connects to the server of a state directory, and creates the tables if they do not exist.
 pub(crate) fn open(file: &ServerFile, dir: &StateDir) -> Result<(Client, Server)> {
     dir.create()?;
-    let here = machine();
-    if !here.is_empty() && !file.machine.is_empty() && file.machine != here {
+    if file.identity.differs(&DirectoryIdentity::new(dir)) {
         return Err(StoreError::CopiedDirectory(dir.path().to_owned()));
     }
     let address = Address::parse(&file.url)?;
@@ -100,16 +99,11 @@ pub(crate) fn choose(dir: &StateDir, url: &str) -> Result<()> {
         }
         None => host_to_be(dir)?,
     };
-    let file = ServerFile { url: url.to_owned(), host, machine: machine() };
+    let file = ServerFile { url: url.to_owned(), host, identity: DirectoryIdentity::new(dir) };
     // A mistyped address is not kept.
     let (client, server) = open(&file, dir)?;
     server.set_up_copies(&Connection::Postgres(client))?;
     dir.set_server(&file)
-}
-
-/// Identifies this machine; empty if that is unknown.
-pub(crate) fn machine() -> String {
-    fs::read_to_string("/etc/machine-id").map(|id| id.trim().to_owned()).unwrap_or_default()
 }
 
 enum Found {

@@ -9,7 +9,7 @@ use crate::failpoint::Step;
 use crate::store::error::{Result, StoreError};
 use crate::store::files::lease::Lease;
 use crate::store::files::state_dir::StateDir;
-use crate::store::files::state_dir::server_file::ServerFile;
+use crate::store::files::state_dir::server_file::{DirectoryIdentity, ServerFile};
 use crate::store::sql::database::codec::{count, id};
 use crate::store::sql::database::connection::Database;
 use crate::store::sql::database::server;
@@ -42,7 +42,8 @@ pub(crate) fn move_to(dir: &StateDir, url: &str) -> Result<Moved> {
         return Err(StoreError::OtherStore { dir: dir.path().to_owned(), used });
     }
     let from = Database::open(dir.clone())?;
-    let file = ServerFile { url: url.to_owned(), host: server::host_to_be(dir)?, machine: server::machine() };
+    let file =
+        ServerFile { url: url.to_owned(), host: server::host_to_be(dir)?, identity: DirectoryIdentity::new(dir) };
     let to = Database::on_server(dir.clone(), &file)?;
     to.set_up_copies()?;
     // This transaction keeps other processes from writing to the file. When it ends, the state directory names the server, so
