@@ -103,6 +103,20 @@ fn a_chain_elsewhere_continues_when_a_person_forgets_its_host() {
 }
 
 #[test]
+fn an_answer_for_a_chain_elsewhere_says_where_it_continues() {
+    let Some([one, other]) = hosts() else { return };
+    one.file("root.md", "ask When?\nreply {result}\n");
+    let id = one.spawn_paused("root.md");
+    let question = other.question();
+    for options in [&[][..], &["--replace", "--resume"]] {
+        let answered = other.run(&[&["answer", &question, "tomorrow"], options].concat());
+        assert_eq!((answered.code(), answered.stdout.as_str()), (Some(0), ""), "{answered}");
+        assert!(answered.stderr.contains(&format!("run on the host {}, where it continues", name(&one))), "{answered}");
+    }
+    one.run(&["resume", &id]).prints("tomorrow");
+}
+
+#[test]
 fn a_host_whose_clock_is_years_off_starts_nothing() {
     let Some([one, other]) = hosts() else { return };
     one.file("root.md", "ask When?\nreply {result}\n");

@@ -270,3 +270,17 @@ fn a_fork_begins_anew_with_the_conversation_that_it_was_made_from() {
     let log = world.log();
     assert_eq!(log.starts[1].value_of("--resume"), log.starts[2].value_of("--resume"));
 }
+
+#[test]
+fn a_call_whose_result_comes_with_the_next_prompt_is_not_uncertain() {
+    let world = World::with_hooks().with("AGENT_CLI_LINGER", "0s");
+    world.file("root.md", "ask When? ++ run sleep 0.2; kill -9 $PPID\nreply {results}\n");
+    world.run(&["spawn", "root.md"]);
+    world.answer("tomorrow");
+    let id = world.session(0);
+    let resumed = world.run(&["resume", &id]);
+    let prompts: Vec<_> = world.log().starts.iter().map(|start| start.prompt.clone()).collect();
+    let last = prompts.last().expect("a prompt");
+    assert!(last.contains("kill -9"), "{last}: {resumed}");
+    assert!(!last.contains("Bash: agent-cli ask"), "{last}: {resumed}");
+}

@@ -14,6 +14,7 @@ use crate::core::chain::frame_state::AgentStatus;
 use crate::core::chain::tree::Tree;
 use crate::core::chain::waiting_on::Blocking;
 use crate::core::chain::waiting_on::shown_state::ShownState;
+use crate::core::housekeeping::hosting::Elsewhere;
 use crate::core::id::FrameId;
 use crate::runtime::housekeeping::service::Service;
 use crate::runtime::run::driven::Driven;
@@ -64,6 +65,8 @@ pub(crate) enum AfterAnswer {
     Removed,
     /// Another process is running the chain, and continues it.
     RunsElsewhere,
+    /// Only a process of another host continues the chain.
+    OnAnotherHost(Elsewhere),
     /// The chain continues without a person.
     Continues(Continuer),
     CanContinue,
@@ -165,7 +168,11 @@ impl AfterAnswer {
         match self {
             Self::Continues(by) => Some(*by),
             Self::Waits(by) => *by,
-            Self::Removed | Self::RunsElsewhere | Self::CanContinue | Self::LeftToPeople { .. } => None,
+            Self::Removed
+            | Self::RunsElsewhere
+            | Self::OnAnotherHost(_)
+            | Self::CanContinue
+            | Self::LeftToPeople { .. } => None,
         }
     }
 }
@@ -188,6 +195,9 @@ pub(crate) fn can_continue(store: &Store, root: FrameId) -> Result<bool, AppErro
 pub(crate) fn after_answer(store: &Store, root: FrameId) -> Result<AfterAnswer, AppError> {
     if store.frame(root)?.is_none() {
         return Ok(AfterAnswer::Removed);
+    }
+    if let Some(elsewhere) = store.chain_of(root)?.elsewhere {
+        return Ok(AfterAnswer::OnAnotherHost(elsewhere));
     }
     let continuer = continuer(store)?;
     let can_continue = can_continue(store, root)?;

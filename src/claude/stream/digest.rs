@@ -189,6 +189,13 @@ impl Digest {
         self.interim = self.result.take().or(self.interim.take());
     }
 
+    /// The same without these calls.
+    pub(crate) fn without_calls(&self, ids: &HashSet<String>) -> Self {
+        let mut without = self.clone();
+        without.calls.remove(ids);
+        without
+    }
+
     /// The last tool calls whose results the conversation lacks, given that it has the results of the calls `answered`. Claude
     /// Code removes a call without a result from a conversation that is continued.
     pub(crate) fn uncertain_calls(&self, answered: &HashSet<String>) -> Vec<String> {

@@ -57,6 +57,13 @@ impl ToolCalls {
         self.last.iter().any(is_it) && !self.open.iter().any(is_it)
     }
 
+    /// Forgets these calls.
+    pub(crate) fn remove(&mut self, ids: &HashSet<String>) {
+        let stays = |call: &ToolCall| !ids.contains(&*call.id);
+        [&mut self.open, &mut self.cut_short, &mut self.killed].into_iter().for_each(|calls| calls.retain(stays));
+        self.last.retain(stays);
+    }
+
     pub(crate) fn last(&self) -> Option<&ToolCall> {
         self.last.back()
     }

@@ -34,7 +34,7 @@ use crate::runtime::recovery::portable_worktree::PortableWorktree;
 use crate::runtime::requests::{posted, reply_check};
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::StoreError;
-use crate::store::{AtEnd, Attempt, Caller, PrintedRequests, Store};
+use crate::store::{AtEnd, Attempt, Caller, PrintedRequests, Requests, Store};
 
 /// Which run of the program started the attempt to conclude.
 #[derive(Clone, Debug)]
@@ -136,7 +136,10 @@ pub(super) fn gather(
         given.into_iter().partition(|delivery| in_time.contains(&delivery.request));
 
     let transcript = transcript_of(frame, &attempt);
-    let deliveries = Deliveries { given: &given, in_time: &in_time };
+    let undelivered = store.requests(Requests::Undelivered(attempt.id))?.into_iter();
+    let in_time_calls = in_time.iter().filter_map(|delivery| delivery.call.clone());
+    let to_come = undelivered.filter_map(|(request, _)| request.call).chain(in_time_calls).collect();
+    let deliveries = Deliveries { given: &given, in_time: &in_time, to_come: &to_come };
     let Salvaged { salvage, suspended, uncertain_calls, lacks } =
         salvage::look(store, frame, &printed, transcript.as_deref(), deliveries)?;
     let lost = lost_result(&printed.digest, transcript.as_deref())?;

@@ -34,6 +34,8 @@ pub(super) struct Deliveries<'a> {
     pub(super) given: &'a [Delivery],
     /// While its calls lingered.
     pub(super) in_time: &'a [Delivery],
+    /// The calls whose results the next attempt is given, because they have made requests.
+    pub(super) to_come: &'a HashSet<String>,
 }
 
 /// Determines what can be continued from after the attempt of `frame` with this output.
@@ -75,12 +77,13 @@ pub(super) fn look(
     let in_time =
         deliveries.in_time.iter().filter(|delivery| salvage == Salvage::Part && !salvaged.has_result(delivery));
     let lacks = in_time.map(|delivery| delivery.request).collect();
-    Ok(Salvaged { lacks, ..Salvaged::new(salvage, &salvaged, digest) })
+    Ok(Salvaged { lacks, ..Salvaged::new(salvage, &salvaged, digest, deliveries.to_come) })
 }
 
 impl Salvaged {
-    fn new(salvage: Salvage, salvaged: &SalvagedTranscript, digest: &Digest) -> Self {
+    fn new(salvage: Salvage, salvaged: &SalvagedTranscript, digest: &Digest, to_come: &HashSet<String>) -> Self {
         let suspended = digest.suspended_call();
+        let digest = digest.without_calls(to_come);
         let (suspended, uncertain_calls) = match salvage {
             Salvage::Whole => (suspended, digest.unfinished_calls()),
             Salvage::Part => {
@@ -112,12 +115,18 @@ mod tests {
             salvaged.answered.extend(answered.iter().map(|id| (*id).to_owned()));
             salvaged
         };
-        let uncertain =
-            |salvage, answered: &[&str]| Salvaged::new(salvage, &salvaged(answered), &digest).uncertain_calls;
+        let uncertain = |salvage, answered: &[&str]| {
+            Salvaged::new(salvage, &salvaged(answered), &digest, &HashSet::new()).uncertain_calls
+        };
         assert_eq!(uncertain(Salvage::Whole, &[]), ["Bash: b"]);
         assert_eq!(uncertain(Salvage::Part, &["a"]), ["Bash: b"]);
         assert_eq!(uncertain(Salvage::Part, &[]), ["Bash: a", "Bash: b"]);
         assert_eq!(uncertain(Salvage::Nothing, &["a"]), ["Bash: a", "Bash: b"]);
+        let to_come = HashSet::from(["b".to_owned()]);
+        for salvage in [Salvage::Whole, Salvage::Part, Salvage::Nothing] {
+            let known = Salvaged::new(salvage, &salvaged(&["a"]), &digest, &to_come).uncertain_calls;
+            assert!(!known.contains(&"Bash: b".to_owned()), "{salvage:?}: {known:?}");
+        }
     }
 
     #[test]

@@ -102,14 +102,14 @@ impl Answer {
             Some(asked) => said_back(&asked.kind, &input.text, &text),
             None => "answer recorded".to_owned(),
         };
-        if self.resume {
+        let after = unattended::after_answer(&store, chain)?;
+        if self.resume && !matches!(after, AfterAnswer::OnAnotherHost(_)) {
             tell(&said);
             let output_options = OutputOptions { json: self.json, ..OutputOptions::default() };
             let again = || context.settings(None);
             let status = drive::go_on(context, &store, run::next(&store, chain, again)?, chain, output_options)?;
             return there_and_then::finish(context, &store, chain, status, again, output_options);
         }
-        let after = unattended::after_answer(&store, chain)?;
         let next = match &after {
             AfterAnswer::LeftToPeople { next, .. } => next.clone(),
             _ => format!("agent-cli resume {chain}"),
@@ -122,6 +122,9 @@ impl Answer {
         }
         match after {
             AfterAnswer::Continues(by) => tell(&format!("{said}; {}", by.words())),
+            AfterAnswer::OnAnotherHost(elsewhere) => {
+                tell(&format!("{said}; the agents of the chain {elsewhere}, where it continues"));
+            }
             AfterAnswer::Waits(Some(by)) => {
                 tell(&format!("{said}; the chain still waits for something else, and then {}", by.words()));
             }

@@ -159,6 +159,9 @@ fn continuable(store: &Store, answered: &[FrameId], at_once: bool) -> Result<Vec
         match unattended::after_answer(store, *root)? {
             AfterAnswer::Removed => tell(&format!("{id} has been removed")),
             AfterAnswer::RunsElsewhere => tell(&format!("{id} continues: another process is already running it")),
+            AfterAnswer::OnAnotherHost(elsewhere) => {
+                tell(&format!("the agents of {id} {elsewhere}, where it continues"))
+            }
             AfterAnswer::Continues(_) if at_once => chains.push(*root),
             AfterAnswer::Continues(by) => tell(&format!("{id} continues: {}", by.words())),
             AfterAnswer::CanContinue => chains.push(*root),
