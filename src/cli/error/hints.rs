@@ -248,15 +248,21 @@ pub(super) fn of_server(message: String, error: &StoreError) -> CliError {
                 dir.join("server").display()
             ))
         }
-        StoreError::OtherStore { .. } => CliError::usage(message)
-            .hint("agent-cli move --to ADDRESS moves them; or set AGENT_CLI_STATE_DIR to another directory"),
+        StoreError::OtherStore { used, .. } => {
+            let other = "set AGENT_CLI_STATE_DIR to another directory";
+            // Chains are moved to a server, not from one.
+            CliError::usage(message).hint(match used.starts_with("postgres") {
+                true => format!("to use another database, {other}"),
+                false => format!("agent-cli move --to ADDRESS moves them; or {other}"),
+            })
+        }
         StoreError::UnknownHost(_) => CliError::usage(message).hint("agent-cli hosts lists the hosts"),
         StoreError::HostInUse { host, .. } => failed
             .hint(format!("if the host works, agent-cli hosts drain {host} lets its agents finish their turns first"))
             .hint("otherwise, wait until its lease has ended, and try again"),
         StoreError::NoRight { user, right, directory } => {
             let place = if directory.is_empty() {
-                "--project DIR".to_owned()
+                "--everywhere".to_owned()
             } else {
                 format!("--project {}", shell_word(directory))
             };
@@ -273,9 +279,8 @@ pub(super) fn of_server(message: String, error: &StoreError) -> CliError {
             shell_word(user)
         )),
         StoreError::NotOwner { owner } => failed.hint(format!("run it as {owner}, or as a member of that role")),
-        StoreError::UnknownUser(user) => {
-            CliError::usage(message).hint(format!("in psql, CREATE ROLE \"{user}\" LOGIN PASSWORD '…' creates it"))
-        }
+        StoreError::UnknownUser(user) => CliError::usage(message)
+            .hint(format!("in psql, CREATE ROLE \"{}\" LOGIN PASSWORD '…' creates it", user.replace('"', "\"\""))),
         _ => failed.hint("run the command on that host"),
     }
 }

@@ -138,7 +138,9 @@ mod tests {
         assert_eq!(digest.suspended_call(), Some("a"));
         let mut marks = SalvagedTranscript::default();
         marks.suspended.insert("a".to_owned());
-        let suspended = |salvage, salvaged: &SalvagedTranscript| Salvaged::new(salvage, salvaged, &digest).suspended;
+        let suspended = |salvage, salvaged: &SalvagedTranscript| {
+            Salvaged::new(salvage, salvaged, &digest, &HashSet::new()).suspended
+        };
         assert_eq!(suspended(Salvage::Whole, &SalvagedTranscript::default()).as_deref(), Some("a"));
         assert_eq!(suspended(Salvage::Part, &marks).as_deref(), Some("a"));
         assert_eq!(suspended(Salvage::Part, &SalvagedTranscript::default()), None);

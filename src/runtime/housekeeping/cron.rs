@@ -58,7 +58,7 @@ fn other_state_dir(own: &Path, default: Option<&Path>) -> Option<Finding> {
     Some(Finding::problem(
         "state-directory",
         format!("this shell keeps chains in {own_shown}, but cron would look for them {elsewhere}"),
-        format!("put {STATE_DIR}={own_shown} into the line of the crontab"),
+        format!("put {STATE_DIR}={} into the line of the crontab", word(own.as_os_str())),
     ))
 }
 

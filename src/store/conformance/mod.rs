@@ -8,6 +8,7 @@ use tempfile::TempDir;
 use crate::store::handle::Store;
 
 pub(crate) mod hosts;
+pub(crate) mod lingering;
 pub(crate) mod people;
 pub(crate) mod running;
 pub(crate) mod upkeep;
@@ -26,12 +27,12 @@ macro_rules! conformance {
     ($open:path) => {
         $crate::store::conformance::conformance! { $open;
             running: a_chain_is_created_whole_or_not_at_all, the_reply_of_a_handoff_is_the_reply_of_its_caller, results_are_objects_for_who_asks_for_json,
-                a_call_that_lingers_returns_its_result_in_its_own_attempt, the_request_of_a_call_becomes_that_of_a_program,
                 one_runner_begins_an_attempt, limits_apply_in_the_transaction_that_begins,
                 an_attempt_that_is_not_kept_asks_nothing, an_ended_attempt_counts_with_its_cost, results_are_delivered_once,
                 a_result_that_changed_is_not_delivered, detached_chains_share_what_is_limited,
             a_summary_ends_a_session, calls_that_are_not_open_are_withdrawn, a_wait_ends_with_its_condition,
                 a_frame_is_put_off_and_tried_again, what_happened_is_logged_in_order;
+            lingering: a_call_that_lingers_returns_its_result_in_its_own_attempt, the_request_of_a_call_becomes_that_of_a_program;
             people: the_first_answer_counts, questions_are_listed_by_directory, ids_are_found_by_their_beginning,
                 chains_are_listed_by_kind_and_directory, a_chain_can_be_changed, messages_are_given_once,
                 a_stop_reaches_everything_below, an_event_is_sent_once, a_subscription_ends;

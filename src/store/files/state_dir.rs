@@ -19,6 +19,8 @@ use crate::store::files::entries::canonical;
 
 /// The suffix of files that record an agent's surroundings.
 pub(crate) const SEEN: &str = ".seen.json";
+/// The copy of a conversation for a command that a person was shown, who may run it later.
+pub(crate) const OPENED: &str = "opened.jsonl";
 
 /// The folder with a folder for each frame.
 const FRAMES: &str = "frames";
@@ -208,7 +210,7 @@ impl StateDir {
 
     /// The copy of an agent's conversation that a person opened last.
     pub(crate) fn opened(&self, frame: FrameId) -> PathBuf {
-        self.frame_path(frame).join("opened.jsonl")
+        self.frame_path(frame).join(OPENED)
     }
 
     /// The file that notes the states of a frame's worktree that its remote has.

@@ -14,8 +14,8 @@ use crate::store::files::checkpoint::attempt_of;
 use crate::store::files::durable::TEMPORARY;
 use crate::store::files::entries::{entries, remove, size};
 use crate::store::files::lease::Lease;
-use crate::store::files::state_dir::StateDir;
 use crate::store::files::state_dir::attempt_files::{MESSAGE, STOP};
+use crate::store::files::state_dir::{OPENED, StateDir};
 
 /// A file or directory that can be removed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +37,7 @@ impl Orphan {
 }
 
 /// Files that every attempt writes and removes at its end.
-const ROUTINE: [&str; 6] = ["answered.jsonl", "opened.jsonl", "settings.json", "permission-tool.json", STOP, MESSAGE];
+const ROUTINE: [&str; 6] = ["answered.jsonl", OPENED, "settings.json", "permission-tool.json", STOP, MESSAGE];
 
 /// The prefix of directories that are about to be deleted.
 pub(crate) const TRASH: &str = "trash-";
@@ -45,8 +45,8 @@ pub(crate) const TRASH: &str = "trash-";
 /// The prefix of directories whose contents will be moved to frames.
 const STAGE: &str = "stage-";
 
-/// A stage that is older than this was abandoned: filling one takes seconds.
-const STAGE_LASTS: Duration = Duration::from_secs(24 * 60 * 60);
+/// What is older was abandoned: filling a stage takes seconds, and people run commands on the day on which they see them.
+const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl StateDir {
     /// A new private and empty directory, whose contents will be moved to frames.
@@ -82,6 +82,7 @@ pub(crate) fn of_frame(folder: &Path, frame: FrameId, copies: &[AttemptId]) -> i
     let is_left =
         |name: &str| is_of_attempt(name) || attempt_of(name).is_some_and(|attempt| !copies.contains(&attempt));
     let files = entries(folder)?.into_iter().filter(|entry| entry.file_name().to_str().is_some_and(is_left));
+    let files = files.filter(|entry| entry.file_name() != OPENED || is_old(entry.metadata()));
     Ok(files.filter_map(|entry| orphan(entry.path(), Some(frame))).collect())
 }
 
@@ -91,11 +92,12 @@ fn is_of_attempt(name: &str) -> bool {
 }
 
 pub(crate) fn is_orphan(name: &str, metadata: io::Result<Metadata>) -> bool {
-    let old = || {
-        let age = metadata.and_then(|found| found.modified()).map(|time| SystemTime::now().duration_since(time));
-        matches!(age, Ok(Ok(age)) if age > STAGE_LASTS)
-    };
-    name.ends_with(TEMPORARY) && (name.starts_with(TRASH) || name.starts_with(STAGE) && old())
+    name.ends_with(TEMPORARY) && (name.starts_with(TRASH) || name.starts_with(STAGE) && is_old(metadata))
+}
+
+fn is_old(metadata: io::Result<Metadata>) -> bool {
+    let age = metadata.and_then(|found| found.modified()).map(|time| SystemTime::now().duration_since(time));
+    matches!(age, Ok(Ok(age)) if age > ABANDONED_AFTER)
 }
 
 /// Whether a process runs the frame. If this is unknown, it is safer to assume so.

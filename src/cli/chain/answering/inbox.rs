@@ -160,7 +160,7 @@ fn continuable(store: &Store, answered: &[FrameId], at_once: bool) -> Result<Vec
             AfterAnswer::Removed => tell(&format!("{id} has been removed")),
             AfterAnswer::RunsElsewhere => tell(&format!("{id} continues: another process is already running it")),
             AfterAnswer::OnAnotherHost(elsewhere) => {
-                tell(&format!("the agents of {id} {elsewhere}, where it continues"))
+                tell(&format!("the agents of {id} {elsewhere}, where it continues"));
             }
             AfterAnswer::Continues(_) if at_once => chains.push(*root),
             AfterAnswer::Continues(by) => tell(&format!("{id} continues: {}", by.words())),

@@ -1,10 +1,7 @@
 //! Attempts are recorded before their process starts, so that a later process which finds a dead one knows what to look for.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
-use std::time::Duration;
 
-use crate::core::agent::usage::context_size::Context;
 use crate::core::chain::frame_state::{FrameEvent, FrameState};
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
@@ -12,15 +9,13 @@ use crate::core::requests::request::RequestResult;
 use crate::core::requests::request_state::Handover;
 use crate::store::error::StoreError;
 use crate::store::records::{Attempt, Attempts, Extent, NewAttempt, Recovery};
-use crate::store::sql::attempts::spent::{spending, totals};
 use crate::store::sql::chains::limit_checks;
-use crate::store::sql::database::codec::{
-    self, At, Id, count, id, maybe_id, maybe_json, maybe_time, path_text, signed, time,
-};
+use crate::store::sql::database::codec::{self, At, Id, maybe_json, path_text, signed};
 use crate::store::sql::engine::{Connection, Fault, Row, TxResult};
 use crate::store::sql::hosts::leases;
 use crate::store::sql::requests::results::result;
 use crate::store::sql::steering::messages;
+use crate::store::sql::tables::attempt_rows::from_row;
 use crate::store::sql::tables::below::below;
 use crate::store::sql::tables::{chains, events, frames, requests};
 
@@ -155,47 +150,6 @@ pub(crate) fn give(
     let mut given: Vec<_> = given(connection, attempt)?.into_iter().collect();
     given.push((request, result.clone()));
     connection.run("UPDATE attempts SET given = ?2 WHERE id = ?1", (Id(attempt), codec::json(&given, &[])?))
-}
-
-pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
-    Ok(Attempt {
-        id: id(row, "id")?,
-        session: id(row, "session")?,
-        frame: id(row, "frame")?,
-        resumed: maybe_id(row, "resumed")?,
-        waited: maybe_json(row, "waited")?,
-        output_from: count(row, "output_from")?,
-        errors_from: count(row, "errors_from")?,
-        runner: row.get("runner")?,
-        began: time(row, "began")?,
-        ended: maybe_time(row, "ended")?,
-        ran: row.get::<_, Option<i64>>("ran")?.map(|ran| Duration::from_millis(ran.unsigned_abs())),
-        lingered: row.get("lingered")?,
-        lingered_for: Duration::from_millis(count(row, "lingered_for")?),
-        lingers: maybe_time(row, "lingers")?.zip(maybe_time(row, "lingers_until")?),
-        outcome: row.get("outcome")?,
-        message: row.get("message")?,
-        kept: row.get("kept")?,
-        spending: spending(row)?,
-        total: totals(row)?,
-        model: row.get("model")?,
-        version: row.get("version")?,
-        leaves: row.get("leaves")?,
-        transcript: row.get::<_, Option<String>>("transcript")?.map(PathBuf::from),
-        mode: row.get("mode")?,
-        notice: row.get("notice")?,
-        denied: maybe_json(row, "denied")?.unwrap_or_default(),
-        summarises: maybe_id(row, "summarises")?,
-        context: context(row)?,
-        host: None,
-        ran_here: false,
-    })
-}
-
-fn context(row: &Row<'_>) -> rusqlite::Result<Option<Context>> {
-    let whole = |name: &str| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(name)?.map(i64::unsigned_abs));
-    let (tokens, window) = (whole("context")?, whole("context_window")?);
-    Ok(tokens.zip(window).map(|(tokens, window)| Context { tokens, window }))
 }
 
 pub(crate) fn record_recovery(

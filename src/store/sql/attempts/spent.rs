@@ -6,8 +6,9 @@ use rusqlite::params;
 use crate::core::agent::usage::{Spending, Spent, Totals, Usage};
 use crate::core::id::{AttemptId, FrameId};
 use crate::store::records::{Counted, Counting};
-use crate::store::sql::database::codec::{self, At, Id, count, maybe_json, signed, time};
+use crate::store::sql::database::codec::{self, At, Id, count, signed, time};
 use crate::store::sql::engine::{Connection, Row, TxResult};
+use crate::store::sql::tables::attempt_rows::usage;
 use crate::store::sql::tables::below::below;
 
 /// What the attempts of a query have cost. `?2`: now, for those that still run.
@@ -81,30 +82,6 @@ fn spent_row(row: &Row<'_>) -> rusqlite::Result<Spent> {
         requests: count(row, "requests")?,
         attempts: count(row, "attempts")?,
         time: SignedDuration::from_millis(row.get("milliseconds")?),
-    })
-}
-
-/// What one attempt spent, from columns of these names.
-pub(crate) fn spending(row: &Row<'_>) -> rusqlite::Result<Spending> {
-    Ok(Spending {
-        usage: usage(row)?,
-        requests: count(row, "requests")?,
-        usd: row.get("cost_usd")?,
-        estimated: row.get("estimated")?,
-    })
-}
-
-/// What the session of an attempt had spent when it ended.
-pub(crate) fn totals(row: &Row<'_>) -> rusqlite::Result<Totals> {
-    Ok(Totals { usd: row.get("total_cost_usd")?, usage: maybe_json(row, "total_usage")? })
-}
-
-fn usage(row: &Row<'_>) -> rusqlite::Result<Usage> {
-    Ok(Usage {
-        input_tokens: count(row, "input_tokens")?,
-        output_tokens: count(row, "output_tokens")?,
-        cache_creation_input_tokens: count(row, "cache_creation_input_tokens")?,
-        cache_read_input_tokens: count(row, "cache_read_input_tokens")?,
     })
 }
 

@@ -21,14 +21,13 @@ use crate::store::files::state_dir::StateDir;
 use crate::store::housekeeping::database_facts::{DatabaseFacts, FactsOf, FactsPage};
 use crate::store::records::abandoned::abandoned;
 use crate::store::records::{Attempt, Attempts, Records};
-use crate::store::sql::attempts::attempt_records;
 use crate::store::sql::database::codec::{Id, count, from_json, id, maybe_id, maybe_json, maybe_time, signed, time};
 use crate::store::sql::database::connection::Database;
 use crate::store::sql::database::schema::{self, Difference};
 use crate::store::sql::engine::{Connection, Row, TxResult};
 use crate::store::sql::steering::messages;
 use crate::store::sql::tables::tree_rows::TABLES;
-use crate::store::sql::tables::{chains, events, frames, requests};
+use crate::store::sql::tables::{attempt_rows, chains, events, frames, requests};
 
 /// How many frames are in memory at once.
 const AT_ONCE: u32 = 500;
@@ -158,7 +157,7 @@ fn check_rows(
     findings: &mut Vec<FsckFinding>,
 ) -> TxResult<()> {
     let attempt = |row: &Row<'_>| {
-        let Attempt { spending, total, .. } = attempt_records::from_row(row)?;
+        let Attempt { spending, total, .. } = attempt_rows::from_row(row)?;
         time(row, "waited_since")?;
         maybe_json::<Vec<(RequestId, RequestResult)>>(row, "given")?;
         let Usage { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } =
@@ -181,7 +180,8 @@ fn check_rows(
     };
     let stop = |row: &Row<'_>| {
         let _: FrameId = id(row, "frame")?;
-        (time(row, "asked")?, maybe_time(row, "ended")?);
+        time(row, "asked")?;
+        maybe_time(row, "ended")?;
         from_json::<Stop>(row, "stop").map(drop)
     };
     read(connection, "attempts", "id", condition, findings, attempt)?;

@@ -1,5 +1,6 @@
 //! Writes and reads the rows of each table. No decisions are made here.
 
+pub(crate) mod attempt_rows;
 pub(crate) mod below;
 pub(crate) mod chains;
 pub(crate) mod events;
