@@ -135,7 +135,7 @@ fn a_chain_is_removed_when_a_person_says_so() {
     asked.exits_with(2);
     insta::assert_snapshot!(asked, @"
     --- stderr
-    error: cannot ask whether to remove root.md ([ID1:8]; waiting, agents: 1): standard input is not a terminal
+    error: cannot ask whether to remove root.md ([ID1:8]; asks, agents: 1): standard input is not a terminal
     hint: agent-cli rm [ID1:8] --yes removes it without asking
     --- exit status: 2
     ");
