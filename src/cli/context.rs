@@ -137,8 +137,14 @@ impl Context {
 
     /// The context for this command's use cases.
     pub(crate) fn app<'a>(&self, store: &'a Store) -> App<'a> {
+        App { asker: self.asker(), ..self.app_to_poll(store) }
+    }
+
+    /// Like [`Self::app`], for a use case that is no decision of a person: a poll does not look at the processes above it again.
+    pub(crate) fn app_to_poll<'a>(&self, store: &'a Store) -> App<'a> {
+        let asker = Asker { agent: self.caller, found_above: self.found_above, ..Asker::default() };
         let variables = Variables::of_process();
-        App { store, asker: self.asker(), directory: Self::directory(), variables, now: Timestamp::now() }
+        App { store, asker, directory: Self::directory(), variables, now: Timestamp::now() }
     }
 
     /// Like [`Self::app`], for operations that record a person's identity.

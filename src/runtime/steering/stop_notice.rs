@@ -18,16 +18,15 @@ pub(crate) async fn to_stop(dir: &StateDir, frame: FrameId, timeout: Option<Time
     let (began, mut lingered) = (Instant::now(), Duration::ZERO);
     loop {
         tokio::time::sleep(LOOK).await;
-        let mut is_over = timeout.is_some_and(|timeout| began.elapsed() >= timeout.rest + lingered);
-        if is_over {
+        let is_over = |lingered| timeout.is_some_and(|timeout| began.elapsed() >= timeout.rest + lingered);
+        if is_over(lingered) {
             // What it waited meanwhile does not count.
             lingered = self::lingered(dir, frame).unwrap_or(lingered);
-            is_over = timeout.is_some_and(|timeout| began.elapsed() >= timeout.rest + lingered);
         }
-        if !is_over && !dir.stop_file(frame).exists() {
+        let over = timeout.filter(|_| is_over(lingered)).map(|timeout| timeout.whole);
+        if over.is_none() && !dir.stop_file(frame).exists() {
             continue;
         }
-        let over = timeout.filter(|_| is_over).map(|timeout| timeout.whole);
         match recorded(dir, frame, over) {
             Ok(Some(stop)) => return stop,
             // The file alone means nothing.

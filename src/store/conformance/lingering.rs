@@ -21,7 +21,11 @@ pub(crate) fn a_call_that_lingers_returns_its_result_in_its_own_attempt(open: Op
     assert_eq!(store.use_results(caller, ResultUse::Awaited(&[asked], until)).unwrap(), [asked]);
     assert!(lingers().is_some());
     let answer = RequestResult::Text("Jan 1st".into());
-    assert_eq!(store.use_results(caller, ResultUse::InTime(&[(asked, answer.clone())])).unwrap(), [], "there is none");
+    assert_eq!(
+        store.use_results(caller, ResultUse::InTime(&[(asked, answer.clone())])).unwrap(),
+        [],
+        "it has no result"
+    );
     store.answer(asked, "Jan 1st").unwrap();
     assert_eq!(store.use_results(caller, ResultUse::InTime(&[(asked, answer.clone())])).unwrap(), [asked]);
     let returned = store.attempts(caller.frame).unwrap().remove(0);

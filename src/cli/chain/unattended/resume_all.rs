@@ -38,7 +38,7 @@ impl ResumeAll {
                 // There may be a chain to take from a lost host.
                 return Ok(false);
             }
-            let ToContinue { roots, refused } = unattended::to_continue(&context.app(store))?;
+            let ToContinue { roots, refused } = unattended::to_continue(&context.app_to_poll(store))?;
             let is_idle = roots.is_empty() && !refused.iter().any(is_news);
             if is_idle {
                 tell_of_interrupted(store)?;
@@ -49,7 +49,7 @@ impl ResumeAll {
             return Ok(ExitStatus::Ok);
         }
         let store = context.store()?;
-        let app = context.app(&store);
+        let app = context.app_to_poll(&store);
         app.asker.may(PersonsTask::ResumeAll)?;
         let worst = self.follow_all(context, &app, None)?;
         tell_of_interrupted(&store)?;
