@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 use clap::builder::Styles;
 use clap::error::ErrorKind;
-use clap::{Args, ColorChoice, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Arg, Args, ColorChoice, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use arguments::command_groups::{self, Group};
 use chain::request_from_agent;
@@ -230,13 +230,20 @@ fn parse(line: &[OsString]) -> Result<Cli, clap::Error> {
 
 /// Parses a command line with all commands, because help and errors mention other commands.
 fn parse_among_all(line: &[OsString], styles: Styles) -> Result<Cli, clap::Error> {
-    let mut program = command_groups::listed(Cli::command().styles(styles), GROUPS);
+    let program = Cli::command().styles(styles).mut_subcommands(with_negative_numbers);
+    let mut program = command_groups::listed(program, GROUPS);
     let parsed = program.try_get_matches_from_mut(line).and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
     let visible = |name: &str| {
         let found = program.find_subcommand(name).filter(|command| !command.is_hide_set());
         found.map(Command::get_name)
     };
     parsed.map_err(|error| command_groups::suggesting_visible(error, visible))
+}
+
+/// Lets options take negative numbers, so that the error says what is wrong with the number.
+fn with_negative_numbers(command: Command) -> Command {
+    let takes_one = |arg: &Arg| !arg.is_positional() && arg.get_action().takes_values();
+    command.mut_args(|arg| if takes_one(&arg) { arg.allow_negative_numbers(true) } else { arg })
 }
 
 /// Parses the called command if its command line is valid. Only this command's arguments are described, because describing

@@ -320,7 +320,10 @@ fn a_setting_that_no_command_could_use_is_refused_and_can_be_taken_back() {
     }
     world.run(&["config", "set", "labels", "big,gpu"]).succeeds();
     world.run(&["config", "get", "labels"]).prints("big gpu");
-    assert_eq!(fs::read_to_string(&config).expect("it is there"), "labels = [\"big\", \"gpu\"]\n");
+    let written = "labels = [\"big\", \"gpu\"]\n";
+    assert_eq!(fs::read_to_string(&config).expect("it is there"), written);
+    world.run(&["config", "set", "labels", "[\"big\", 'gpu']"]).succeeds();
+    assert_eq!(fs::read_to_string(&config).expect("it is there"), written);
     let address = "postgres://ann:secret@127.0.0.1:1/chains";
     let set = world.run(&["config", "set", "store", address]);
     assert!(set.succeeds().stderr.contains("set store to postgres://ann@127.0.0.1:1/chains in "), "{set}");

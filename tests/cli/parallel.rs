@@ -135,7 +135,8 @@ fn the_place_of_an_agent_whose_runner_died_is_free() {
 fn no_places_at_all_are_refused() {
     let world = asking(&["a"]);
     for number in ["0", "-1", "many"] {
-        world.run(&["spawn", "root.md", "--max-parallel", number]).exits_with(2);
+        let refused = world.run(&["spawn", "root.md", "--max-parallel", number]);
+        assert!(refused.exits_with(2).stderr.contains("it must be a whole number of at least 1"), "{refused}");
     }
     assert_eq!(world.starts(), 0);
 }

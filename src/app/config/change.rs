@@ -59,8 +59,7 @@ impl Files {
     pub(crate) fn value(&self, setting: &Setting, words: &[String], which: WhichFile) -> Result<SettingValue, Refusal> {
         let value = match (setting.kind, words) {
             (kind @ (Kind::Words | Kind::Labels | Kind::Directories), words) => {
-                let given = words.to_vec();
-                SettingValue::from_words(kind, given).map_err(|wanted| {
+                SettingValue::from_arguments(kind, words).map_err(|wanted| {
                     Refusal::new(format!("{:?} is not {wanted}", words.join(" ")))
                         .hint(format!("{} is {}", setting.key, setting.help))
                 })?
@@ -111,8 +110,11 @@ impl Files {
         // That of the user may have passwords and tokens.
         let mode = if which == WhichFile::User { 0o600 } else { 0o644 };
         let cannot = |why: String| Refusal::failure(format!("{} was not changed: {why}", path.display()));
-        let Some(after) = with(before, setting, value).map_err(cannot)? else { return Ok(None) };
-        trust::replace(&path, &after, mode).map_err(|error| cannot(error.to_string()))?;
+        let changed = with(before, setting, value).map_err(|why| cannot(why).hint("agent-cli config edit opens it"))?;
+        let Some(after) = changed else { return Ok(None) };
+        trust::replace(&path, &after, mode).map_err(|error| {
+            cannot(error.to_string()).hint("make the file and its folder writable for this user, then try again")
+        })?;
         if which == WhichFile::Project && is_own {
             self.add_trust(&path, &after)?;
         }

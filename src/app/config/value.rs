@@ -57,7 +57,7 @@ impl SettingValue {
     /// Parses the text of a variable or the command line. The error names the expected value, and follows the words "is not".
     pub(crate) fn from_text(kind: Kind, text: &str) -> Result<Self, String> {
         match kind {
-            Kind::Text | Kind::Path if text.is_empty() => Err("a text: it is empty".to_owned()),
+            Kind::Text | Kind::Path if text.is_empty() => Err("a text of at least one character".to_owned()),
             Kind::Text | Kind::Path | Kind::Command if text.contains('\0') => {
                 Err("a text without null characters".to_owned())
             }
@@ -87,6 +87,20 @@ impl SettingValue {
                 let table: Option<toml::Table> = format!("prices = {text}").parse().ok();
                 prices(table.as_ref().and_then(|table| table.get("prices")))
             }
+        }
+    }
+
+    /// Parses the words that the command line gives for a list. A single word may be the whole list, as it is printed.
+    ///
+    /// # Errors
+    ///
+    /// As [`SettingValue::from_text`].
+    pub(crate) fn from_arguments(kind: Kind, words: &[String]) -> Result<Self, String> {
+        let list = |text: &String| format!("list = {text}").parse::<toml::Table>().ok()?.remove("list");
+        let whole = if let [word] = words { list(word).filter(toml::Value::is_array) } else { None };
+        match whole {
+            Some(whole) => Self::from_toml(kind, &whole),
+            None => Self::from_words(kind, words.to_vec()),
         }
     }
 

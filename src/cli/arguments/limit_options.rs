@@ -28,7 +28,7 @@ pub(crate) struct LimitOptions {
     max_parallel: Option<u32>,
 
     /// Stop starting agents once this much has been spent [default: no limit]
-    #[arg(long, value_name = "USD", value_parser = dollars, allow_negative_numbers = true)]
+    #[arg(long, value_name = "USD", value_parser = dollars)]
     max_budget_usd: Option<f64>,
 
     /// Show an agent as stalled after this long without events [default: 10m]

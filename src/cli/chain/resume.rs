@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, Args};
 
 use crate::app::asker::PersonsTask;
@@ -104,11 +105,11 @@ pub(crate) struct Resume {
     no_stale_check: bool,
 
     /// Model from now on
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     model: Option<String>,
 
     /// Permission mode from now on
-    #[arg(long, value_name = "MODE", add = id_completion::permission_modes())]
+    #[arg(long, value_name = "MODE", value_parser = NonEmptyStringValueParser::new(), add = id_completion::permission_modes())]
     permission_mode: Option<String>,
 
     /// Take files in this folder as questions from now on

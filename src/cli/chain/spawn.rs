@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
 
 use crate::app::chains::run;
 use crate::app::request::Input;
@@ -74,7 +74,7 @@ pub(crate) struct Spawn {
     ///
     /// Other hosts can then continue the agent, if the chain is recorded on a server. Uncommitted files are pushed, too, as a commit
     /// below refs/agent-cli/. Nothing on the remote is overwritten.
-    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    #[arg(long, value_name = "NAME", hide_short_help = true, value_parser = NonEmptyStringValueParser::new())]
     remote: Option<String>,
 
     /// Name the chain, for use instead of its id
@@ -136,13 +136,13 @@ pub(crate) struct Spawn {
     /// Model, as for `claude --model`
     ///
     /// The default with --fork-from is the model of that conversation.
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     model: Option<String>,
 
     /// Permission mode, as for claude
     ///
     /// The default is $AGENT_CLI_PERMISSION_MODE.
-    #[arg(long, value_name = "MODE", add = id_completion::permission_modes())]
+    #[arg(long, value_name = "MODE", value_parser = NonEmptyStringValueParser::new(), add = id_completion::permission_modes())]
     permission_mode: Option<String>,
 
     /// Deny calls that need an approval, or ask [default: deny]
@@ -361,8 +361,15 @@ fn native_agents(text: &str) -> Result<u32, String> {
 }
 
 /// Parses labels, or `any` for none.
-fn on(text: &str) -> Result<Labels, NotALabel> {
-    if text == "any" { Ok(Labels::default()) } else { text.parse() }
+fn on(text: &str) -> Result<Labels, String> {
+    if text == "any" {
+        return Ok(Labels::default());
+    }
+    let labels: Labels = text.parse().map_err(|error: NotALabel| error.to_string())?;
+    if labels.names().count() == 0 {
+        return Err("it names no label; `any` means any host".to_owned());
+    }
+    Ok(labels)
 }
 
 fn on_permission() -> impl TypedValueParser<Value = OnPermission> {
