@@ -170,6 +170,7 @@ pub(crate) fn attempt_end(caller: Caller, decision: &Decision) -> AttemptEnd<'_>
         denied: Vec::new(),
         stop: None,
         report: None,
+        left_behind: Vec::new(),
         unseen_messages: Vec::new(),
         context: None,
     }

@@ -166,6 +166,17 @@ fn what_a_failed_caller_leaves_behind_has_ended() {
 }
 
 #[test]
+fn what_a_failed_caller_has_left_behind_says_what_it_has_done() {
+    let world = World::with_hooks();
+    world.file("root.md", "spawn --background child.md\nunless fixed fail it broke\nreply then: {result}\n");
+    world.file("child.md", "run touch made\nask When?\nreply 42\n");
+    world.run(&["spawn", "root.md"]).exits_with(1);
+    world.file("fixed", "");
+    let said = world.run(&["resume", &world.session(0)]);
+    assert!(said.succeeds().stdout.contains("touch made"), "{said}");
+}
+
+#[test]
 fn a_child_that_has_failed_is_retried_and_joined_once_more() {
     let world = World::with_hooks();
     world.file("root.md", "spawn --background a.md\nspawn --background b.md\nrun agent-cli wait --agent a.md --agent b.md --all\nreply {result}\n");

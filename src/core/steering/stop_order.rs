@@ -51,6 +51,12 @@ pub enum By {
 }
 
 impl Stop {
+    /// The stop of an agent in the background of a caller that has ended without its result.
+    pub(crate) fn of_left_behind(caller: FrameId, child: FrameId) -> Self {
+        let reason = Some("it has ended, and this agent worked in its background".to_owned());
+        Self { how: StopKind::Stop, now: false, by: By::Agent(caller), reason, of: child, report: None }
+    }
+
     /// Whether it comes from a timeout.
     pub(crate) fn is_timeout(&self) -> bool {
         matches!(self.by, By::Timeout(_))

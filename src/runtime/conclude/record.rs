@@ -8,7 +8,9 @@ use crate::core::attempt::ending::Ending;
 use crate::core::attempt::meaning::Meaning;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::{Ended, FailureKind};
-use crate::core::id::AttemptId;
+use crate::core::id::{AttemptId, FrameId};
+use crate::core::requests::request::RequestKind;
+use crate::core::steering::stop_order::Stop;
 use crate::runtime::conclude::gather::{Gathered, sweep};
 use crate::runtime::conclude::report;
 use crate::runtime::delivery::{restored_situation, stale_files};
@@ -16,7 +18,7 @@ use crate::runtime::recovery::{diverged_session, restore};
 use crate::runtime::requests::answer_files;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::{checkpoint, tool_results};
-use crate::store::{Attempt, AttemptEnd, Store};
+use crate::store::{Attempt, AttemptEnd, Requests, Store};
 
 /// Records the decision. Returns the attempts whose copies are needed, if a copy of this one's conversation exists.
 pub(super) fn record(
@@ -61,6 +63,7 @@ pub(super) fn record(
         denied: gathered.denied.clone(),
         stop: gathered.facts.stop.clone(),
         report: steering_report(store, frame, gathered, decision)?,
+        left_behind: left_behind(store, frame, decision)?,
         unseen_messages: gathered.unseen_messages.clone(),
         context: digest.size.known(),
         pushed: gathered.pushed.clone(),
@@ -78,6 +81,19 @@ fn steering_report(
     let is_over = matches!(&decision.frame, Ended::Fail(failure) if failure.kind == FailureKind::Stopped);
     let stop = gathered.facts.stop.as_ref().filter(|_| is_over);
     stop.map(|stop| report::read(store, frame.id, stop)).transpose()
+}
+
+/// Reports on the resting agents in the background of an agent that fails. They are stopped with it.
+fn left_behind(store: &Store, frame: &Frame, decision: &Decision) -> Result<Vec<(FrameId, String)>, RuntimeError> {
+    if !matches!(decision.frame, Ended::Fail(_)) {
+        return Ok(Vec::new());
+    }
+    let requests = store.requests(Requests::Background(frame.id))?;
+    let reports = requests.into_iter().filter_map(|(request, _)| {
+        let RequestKind::Spawn { child, .. } = request.kind else { return None };
+        Some(report::read_resting(store, child, &Stop::of_left_behind(frame.id, child)))
+    });
+    Ok(reports.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 /// Keeps a copy of the transcript. Returns whether there was anything to keep.

@@ -6,6 +6,8 @@ use std::io::{self, Read};
 use crate::claude::stream::line_cutter::LineCutter;
 use crate::claude::stream::translate::translate;
 use crate::core::attempt::partial::Partial;
+use crate::core::chain::frame_state::FrameState;
+use crate::core::chain::tree::Node;
 use crate::core::id::FrameId;
 use crate::core::steering::stop_order::Stop;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
@@ -38,6 +40,14 @@ pub(crate) fn read(store: &Store, frame: FrameId, stop: &Stop) -> Result<String,
         }
     };
     Ok(read_printed().map_err(while_trying(READ_PRINTED))?.report(stop))
+}
+
+/// Reports on the resting agents among `top` and all below it: what they have done so far, because they may not run again
+/// to report it. Their callers may continue, even if they are stopped, too.
+pub(crate) fn read_resting(store: &Store, top: FrameId, stop: &Stop) -> Result<Vec<(FrameId, String)>, RuntimeError> {
+    let tree = store.tree(top)?;
+    let rests = |node: &&Node| !node.is_group && !node.is_over() && !matches!(node.state, FrameState::Running { .. });
+    tree.all().filter(rests).map(|node| Ok((node.id, read(store, node.id, stop)?))).collect()
 }
 
 #[cfg(test)]

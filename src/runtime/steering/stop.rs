@@ -8,7 +8,6 @@ use crate::claude::processes::process::{self, ProcessExit};
 use crate::claude::stream::output_reader::OutputFollower;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::FrameState;
-use crate::core::chain::tree::Node;
 use crate::core::housekeeping::hosting::Elsewhere;
 use crate::core::id::FrameId;
 use crate::core::steering::stop_order::{Stop, StopKind};
@@ -44,7 +43,10 @@ pub(crate) fn stop(
     stop: &Stop,
     waits: Option<Stopping>,
 ) -> Result<Stopped, RuntimeError> {
-    let reports = reports(store, frame, stop)?;
+    let reports = match stop.how {
+        StopKind::Pause => Vec::new(),
+        StopKind::Stop => report::read_resting(store, frame.id, stop)?,
+    };
     let ordered = store.order_stop(frame.id, stop, &reports)?;
     for agent in &ordered.running {
         stop_notice::ask(store, *agent, stop.now)?;
@@ -78,17 +80,6 @@ fn clear(store: &Store, agent: FrameId) -> Result<(), RuntimeError> {
         store.dir().clear_attempt(agent).map_err(while_trying("remove what the agent needed"))?;
     }
     Ok(())
-}
-
-/// Reports on agents that rest: what they have done so far, because they may not run again to report it. Their callers may
-/// continue, even if they are stopped, too.
-fn reports(store: &Store, frame: &Frame, stop: &Stop) -> Result<Vec<(FrameId, String)>, RuntimeError> {
-    if stop.how == StopKind::Pause {
-        return Ok(Vec::new());
-    }
-    let tree = store.tree(frame.id)?;
-    let rests = |node: &&Node| !node.is_group && !node.is_over() && !matches!(node.state, FrameState::Running { .. });
-    tree.all().filter(rests).map(|node| Ok((node.id, report::read(store, node.id, stop)?))).collect()
 }
 
 /// Concludes the attempt of an agent that is recorded as running, if its processes have ended. Returns whether they have.

@@ -225,6 +225,8 @@ pub struct AttemptEnd<'a> {
     pub stop: Option<Stop>,
     /// What its agent has done so far, for its parent, if it was stopped.
     pub report: Option<String>,
+    /// What the resting agents in its background have done, if it fails.
+    pub left_behind: Vec<(FrameId, String)>,
     /// The messages that its agent was given but has not seen.
     pub unseen_messages: Vec<MessageId>,
     /// How much of its model's context window its conversation took.

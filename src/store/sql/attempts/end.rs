@@ -67,7 +67,7 @@ pub(crate) fn end_attempt(connection: &Connection, end: &AttemptEnd<'_>) -> TxRe
     stops::settled(connection, now, &before, &state, end.report.as_deref())?;
     let is_withdrawn = |request: &Request| end.decision.session == Fate::Discard && request.attempt == attempt;
     let is_left = |request: &Request| matches!(state, FrameState::Failed { .. }) || is_withdrawn(request);
-    stops::left_behind(connection, now, background.into_iter().filter(is_left))?;
+    stops::left_behind(connection, now, background.into_iter().filter(is_left), &end.left_behind)?;
     let copies = orphan_files::copies_of(connection, frame)?;
     if connection.host().is_some() {
         copies::prune(connection, frame, &copies)?;

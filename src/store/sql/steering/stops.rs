@@ -6,7 +6,7 @@ use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
 use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
 use crate::core::requests::request_state::RequestState;
-use crate::core::steering::stop_order::{By, Stop, StopKind};
+use crate::core::steering::stop_order::{Stop, StopKind};
 use crate::store::records::Ordered;
 use crate::store::sql::database::codec::{self, At, Id, from_json, id};
 use crate::store::sql::engine::{Connection, TxResult};
@@ -180,14 +180,18 @@ pub(crate) fn settled(
     Ok(())
 }
 
-/// Stops agents that worked in the background of callers which have ended without their results.
-pub(crate) fn left_behind(connection: &Connection, now: At, background: impl Iterator<Item = Request>) -> TxResult<()> {
+/// Stops agents that worked in the background of callers which have ended without their results. `reports`: as
+/// [`Steering::order_stop`](crate::store::records::Steering::order_stop) takes them.
+pub(crate) fn left_behind(
+    connection: &Connection,
+    now: At,
+    background: impl Iterator<Item = Request>,
+    reports: &[(FrameId, String)],
+) -> TxResult<()> {
     for request in background {
         let RequestKind::Spawn { child, .. } = request.kind else { continue };
-        let (how, by) = (StopKind::Stop, By::Agent(request.frame));
-        let reason = Some("it has ended, and this agent worked in its background".to_owned());
-        let stop = Stop { how, now: false, by, reason, of: child, report: None };
-        order(connection, now, child, &stop, &[], GroupAtTop::Stops)?;
+        let stop = Stop::of_left_behind(request.frame, child);
+        order(connection, now, child, &stop, reports, GroupAtTop::Stops)?;
     }
     Ok(())
 }
