@@ -104,6 +104,13 @@ fn of_schema(schema: &ReplySchema) -> String {
     )
 }
 
+/// What the next prompt of an agent says about its last attempt, if that ended badly. The first prompt of a session has the
+/// schema anyway.
+pub(crate) fn of_last_attempt(frame: &Frame) -> Option<String> {
+    let schema = frame.launch.schema.as_ref().filter(|_| frame.checkpoint.is_some());
+    frame.trouble.as_ref().map(|trouble| of_trouble(trouble, schema))
+}
+
 /// What an agent is told about an attempt that ended badly. `schema`: that of its replies.
 pub(crate) fn of_trouble(trouble: &Trouble, schema: Option<&ReplySchema>) -> String {
     let misfits = &trouble.misfits;

@@ -75,7 +75,7 @@ const MOST_INSTRUCTIONS: u64 = 1024 * 1024;
 /// The texts in the prompt of an attempt of `frame` that was given `deliveries`.
 pub(super) fn texts(frame: &Frame, deliveries: &[Delivery], messages: &[Message]) -> Vec<String> {
     let scheduled = deliveries.iter().filter_map(|delivery| Some(delivery.kind.scheduled()?.prompt.clone()));
-    let trouble = frame.trouble.as_ref().map(|trouble| prompt::of_trouble(trouble, frame.launch.schema.as_ref()));
+    let trouble = prompt::of_last_attempt(frame);
     let task = frame.checkpoint.is_none().then(|| task(frame));
     let summary = frame.summary().map(str::to_owned);
     let told = messages.iter().map(|message| message.text.clone());

@@ -286,8 +286,7 @@ fn notices(
     frame: &Frame,
     deliveries: &[Delivery],
 ) -> Result<Vec<String>, RuntimeError> {
-    let told = |trouble| prompt::of_trouble(trouble, frame.launch.schema.as_ref());
-    let mut notices: Vec<_> = frame.trouble.as_ref().map(told).into_iter().chain(changes(store, own, frame)).collect();
+    let mut notices: Vec<_> = prompt::of_last_attempt(frame).into_iter().chain(changes(store, own, frame)).collect();
     let may_not_know = frame.trouble.is_some() || frame.checkpoint.is_none();
     if may_not_know {
         let background = store.requests(Requests::Background(frame.id))?.into_iter().map(|(request, _)| request);

@@ -41,6 +41,10 @@ fn an_agent_is_told_what_its_reply_has_to_be_and_what_does_not_fit() {
     When you are done, your last message must be JSON that fits this JSON Schema: the whole message, or a ```json block in it. It is checked.
     {"type":"object"}
     "#);
+    frame.trouble = Some(trouble.clone());
+    let notices: Vec<_> = of_last_attempt(&frame).into_iter().collect();
+    let in_new_session = first(&frame, &[], &notices);
+    assert_eq!(in_new_session.matches("this JSON Schema").count(), 1, "{in_new_session}");
     let lost = Trouble { what: "killed".into(), lost: true, ..trouble };
     insta::assert_snapshot!(of_trouble(&lost, None), @r#"
     Your last turn was cut short: killed. This conversation has nothing of what you did in it.
