@@ -40,6 +40,9 @@ impl MoveCommand {
             let s = if moved.chains == 1 { "" } else { "s" };
             tell(&format!("moved {} chain{s} to {}", moved.chains, moved.place));
         }
+        for chain in &moved.unnamed {
+            tell(&format!("{} was moved without its name, which another chain has", chain.short()));
+        }
         Ok(ExitStatus::Ok)
     }
 }

@@ -10,12 +10,13 @@ use crate::store::error::{Result, StoreError};
 use crate::store::files::lease::Lease;
 use crate::store::files::state_dir::StateDir;
 use crate::store::files::state_dir::server_file::{DirectoryIdentity, ServerFile};
-use crate::store::sql::database::codec::{count, id};
+use crate::store::sql::database::codec::{self, count, id};
 use crate::store::sql::database::connection::Database;
 use crate::store::sql::database::server;
 use crate::store::sql::engine::{Connection, TxResult};
 use crate::store::sql::housekeeping::copies;
 use crate::store::sql::tables::tree_rows::{self, TABLES};
+use crate::store::sql::tables::{chains, frames};
 
 /// What was moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub(crate) struct Moved {
     pub(crate) chains: u64,
     /// The server, without a password.
     pub(crate) place: String,
+    /// The chains that have lost their names to chains that were there before.
+    pub(crate) unnamed: Vec<FrameId>,
 }
 
 /// The other tables to copy. The next command that finds the config file renews the subscription.
@@ -37,7 +40,7 @@ pub(crate) fn move_to(dir: &StateDir, url: &str) -> Result<Moved> {
     if let Some(known) = dir.server()? {
         let used = server::place_of(&known.url)?;
         if used == place {
-            return Ok(Moved { chains: 0, place });
+            return Ok(Moved { chains: 0, place, unnamed: Vec::new() });
         }
         return Err(StoreError::OtherStore { dir: dir.path().to_owned(), used });
     }
@@ -53,11 +56,11 @@ pub(crate) fn move_to(dir: &StateDir, url: &str) -> Result<Moved> {
         if let Some(frame) = running.into_iter().chain(held(old, dir)?).next() {
             return Err(StoreError::Running(frame).into());
         }
-        to.fill(Step::Import, |new| copy(old, new))?;
+        let unnamed = to.fill(Step::Import, |new| copy(old, new))?;
         dir.set_server(&file)?;
         copies::keep_all(&to, None);
         let chains = old.read_one("SELECT count(*) AS chains FROM chains", [], |row| count(row, "chains"))?;
-        Ok(Moved { chains, place: place.clone() })
+        Ok(Moved { chains, place: place.clone(), unnamed })
     })
 }
 
@@ -69,7 +72,8 @@ fn held(connection: &Connection, dir: &StateDir) -> TxResult<Vec<FrameId>> {
     Ok(found)
 }
 
-fn copy(old: &Connection, new: &Connection) -> TxResult<()> {
+/// Returns the chains that have lost their names.
+fn copy(old: &Connection, new: &Connection) -> TxResult<Vec<FrameId>> {
     new.defer_references()?;
     tree_rows::collect_host(new)?;
     for table in TABLES.iter().rev() {
@@ -78,7 +82,20 @@ fn copy(old: &Connection, new: &Connection) -> TxResult<()> {
     for table in TABLES.iter().map(|table| table.name).chain(OTHERS) {
         copy_table(old, new, table)?;
     }
-    new.run("UPDATE chains SET host = ?1 WHERE host IS NULL", [new.host()])
+    new.run("UPDATE chains SET host = ?1 WHERE host IS NULL", [new.host()])?;
+    give_up_taken_names(new)
+}
+
+/// Removes the names of moved chains that chains of other hosts have.
+fn give_up_taken_names(new: &Connection) -> TxResult<Vec<FrameId>> {
+    let named = "SELECT root FROM chains WHERE name IS NOT NULL AND host = ?1";
+    let mut unnamed = Vec::new();
+    for root in new.read_all(named, [new.host()], |row| id(row, "root"))? {
+        if frames::existing(new, root)?.state.is_pending() && chains::give_up_if_taken(new, codec::now(), root)? {
+            unnamed.push(root);
+        }
+    }
+    Ok(unnamed)
 }
 
 fn copy_table(old: &Connection, new: &Connection, table: &str) -> TxResult<()> {
@@ -115,8 +132,8 @@ fn copy_table(old: &Connection, new: &Connection, table: &str) -> TxResult<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Store;
-    use crate::store::testing::{in_file, new_server};
+    use crate::store::testing::{in_file, new, new_server};
+    use crate::store::{NewFrame, Store};
 
     #[test]
     fn everything_is_moved_once_and_nothing_while_an_agent_runs() {
@@ -144,5 +161,19 @@ mod tests {
         assert_eq!(there.deliveries(waiting).unwrap().len(), 1);
         let events = |store: &Store| store.events(caller.frame, 0).unwrap().len();
         assert_eq!(events(&there), events(&store));
+    }
+
+    #[test]
+    fn a_moved_chain_gives_its_name_up_to_one_that_is_there() {
+        let Some(url) = new_server() else { return };
+        let [(_one, first), (_other, second)] = [in_file(), in_file()];
+        let [(there, none), (moved, unnamed)] = [&first, &second].map(|store| {
+            let root = store.create_root(&NewFrame { name: Some("nightly".parse().unwrap()), ..new("task") }).unwrap();
+            (root, move_to(store.dir(), &url).unwrap().unnamed)
+        });
+        let server = Store::open(second.dir().path()).unwrap();
+        let names = [there, moved].map(|root| server.chain_of(root).unwrap().name);
+        assert_eq!(names, [Some("nightly".to_owned()), None]);
+        assert_eq!((none, unnamed), (vec![], vec![moved]));
     }
 }

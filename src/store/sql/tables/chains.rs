@@ -212,12 +212,14 @@ pub(crate) fn give(connection: &Connection, root: FrameId, name: Option<&ChainNa
     set(connection, root, name)
 }
 
-/// Removes the name of a chain that continues again, if another unfinished chain has it now, and records that in its log.
-pub(crate) fn give_up_if_taken(connection: &Connection, now: At, root: FrameId) -> TxResult<()> {
-    let Some(name) = name(connection, root)? else { return Ok(()) };
-    let Some(by) = taken(connection, root, &name)? else { return Ok(()) };
+/// Removes the name of a chain that continues again, if another unfinished chain has it now, and records that in its log. Returns
+/// whether it has lost its name.
+pub(crate) fn give_up_if_taken(connection: &Connection, now: At, root: FrameId) -> TxResult<bool> {
+    let Some(name) = name(connection, root)? else { return Ok(false) };
+    let Some(by) = taken(connection, root, &name)? else { return Ok(false) };
     set(connection, root, None)?;
-    events::append(connection, now, root, &LogEntry::NameLost { name, to: by })
+    events::append(connection, now, root, &LogEntry::NameLost { name, to: by })?;
+    Ok(true)
 }
 
 /// The name of a chain.
