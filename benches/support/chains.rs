@@ -228,6 +228,7 @@ pub(crate) fn end(store: &Store, caller: Caller, ending: Ending) {
         denied: Vec::new(),
         stop: None,
         report: None,
+        left_behind: Vec::new(),
         unseen_messages: Vec::new(),
         context: None,
     };

@@ -82,7 +82,7 @@ fn with_task(app: &App<'_>, task: &str) -> Result<Option<FrameId>, AppError> {
         _ => {
             let named: Vec<_> = found.iter().take(5).map(|(id, _)| id.short()).collect();
             let more = if found.len() > named.len() || matching.len() > MOST { " and others" } else { "" };
-            let error = Refusal::new(format!("`{task}` is the task of several agents: {}{more}", named.join(", ")));
+            let error = Refusal::unknown(format!("`{task}` is the task of several agents: {}{more}", named.join(", ")));
             Err(error.hint("agent-cli tree shows where each of them is").into())
         }
     }

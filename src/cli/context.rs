@@ -38,7 +38,7 @@ use crate::core::attempt::stop_steps::GRACE;
 use crate::core::housekeeping::hosting::{NotALabel, Offer};
 use crate::core::requests::lingering::LINGER;
 use crate::runtime::conclude::spans::Spans;
-use crate::runtime::notifications::config_file::{self, BadConfig, ConfigFile};
+use crate::runtime::notifications::config_file::{BadConfig, ConfigFile};
 use crate::runtime::notifications::sender::{Sender, Voice};
 use crate::runtime::protocol::{Asking, Patience};
 use crate::runtime::requests::agent_lookup;
@@ -222,10 +222,13 @@ impl Context {
 
     /// Reads the commands in a person's config file, and reports all problems of the file. `None` if there is no file.
     pub(crate) fn config(&self) -> Result<Option<ConfigFile>, BadConfig> {
-        let Some(path) = config_path() else { return Ok(None) };
-        let Some(config) = config_file::read(&path)? else { return Ok(None) };
-        let problems = sources::user_file(&path)?.map(|source| source.problems().to_vec());
-        Ok(Some(ConfigFile { problems: problems.unwrap_or_default(), ..config }))
+        config_path().map_or(Ok(None), |path| sources::commands_in(&path))
+    }
+
+    /// As [`Self::config`], for a command that reports the problems itself.
+    pub(crate) fn config_to_report(&self) -> Result<Option<ConfigFile>, BadConfig> {
+        config_path().iter().for_each(|path| self.tells_of(path));
+        self.config()
     }
 
     /// Starts sending notifications, if a person has subscribed to any. An agent's process sends none and changes no
@@ -255,7 +258,13 @@ impl Context {
     pub(crate) fn follow_config(&self) -> Result<(), CliError> {
         if let (None, Some(path)) = (self.caller, config_path()) {
             self.tells_of(&path);
-            self.sender.replace(Some(Sender::follow(&self.store()?, path, &own_program()?, VOICE)?));
+            self.sender.replace(Some(Sender::follow(
+                &self.store()?,
+                path,
+                sources::commands_in,
+                &own_program()?,
+                VOICE,
+            )?));
         }
         Ok(())
     }

@@ -177,10 +177,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     signals::outlive_full_files();
     let Cli { command, manner } = match parse(&arguments) {
         Ok(cli) => cli,
-        Err(_) if arguments.len() == 1 && dashboard::is_possible() && !context::is_called_by_an_agent() => {
-            return on_its_own(&arguments).into();
+        Err(error) => {
+            return match without_command(&arguments) {
+                Some(manner) => on_its_own(manner, &arguments).into(),
+                None => unparsed(&error, &arguments).into(),
+            };
         }
-        Err(error) => return unparsed(&error, &arguments).into(),
     };
     output::colour(manner.color.unwrap_or_default());
     let is_driver = matches!(
@@ -205,10 +207,23 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     exit.into()
 }
 
-/// Runs the program without arguments on a terminal.
-fn on_its_own(arguments: &[OsString]) -> ExitStatus {
-    let shown = Context::from_environment(false).and_then(|context| {
-        configured_colour(&context).into_iter().for_each(output::colour);
+/// The options of a command line that names no command.
+fn without_command(line: &[OsString]) -> Option<MannerOptions> {
+    let program = MannerOptions::augment_args(Command::new("agent-cli"));
+    MannerOptions::from_arg_matches_mut(&mut program.try_get_matches_from(line).ok()?).ok()
+}
+
+/// Runs the program without a command: the dashboard, or its usage.
+fn on_its_own(manner: MannerOptions, arguments: &[OsString]) -> ExitStatus {
+    if manner.quiet || !dashboard::is_possible() || context::is_called_by_an_agent() {
+        return match parse_among_all(&arguments[..1], Styles::default()) {
+            Err(error) => unparsed(&error, arguments),
+            Ok(_) => ExitStatus::Usage,
+        };
+    }
+    let context = Context::from_environment(manner.verbose).and_then(|context| context.with_server(manner.store));
+    let shown = context.and_then(|context| {
+        manner.color.or_else(|| configured_colour(&context)).into_iter().for_each(output::colour);
         let shown = dashboard::show(&context);
         context.warn_of_config(shown.as_ref().err());
         shown

@@ -218,6 +218,8 @@ fn an_answer_is_one_argument() {
     hint: quote it: agent-cli answer [ID3:8] 'on Jan 1st; it'\''s late'
     --- exit status: 2
     ");
+    let hinted = world.run(&["answer", &question, "--", "-x", "tonight"]);
+    assert!(hinted.exits_with(2).stderr.contains(" -- '-x tonight'"), "{hinted}");
     assert_eq!(world.questions().len(), 1);
 }
 

@@ -334,3 +334,26 @@ fn a_setting_that_no_command_could_use_is_refused_and_can_be_taken_back() {
     world.run(&["config", "unset", "store"]).succeeds();
     world.run(&["ls"]).succeeds();
 }
+
+#[test]
+fn every_command_warns_of_what_is_ignored_in_the_config_file() {
+    let world = World::new();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    let config = write_config(&world, "bogus = 1\n[on]\nquesiton = 'x'\n");
+    for line in [
+        &["ls"][..],
+        &["questions"],
+        &["resume", "--all"],
+        &["resume", &id],
+        &["show", &id],
+        &["stop", &id, "--no-wait"],
+        &["notifications"],
+    ] {
+        let told = world.run(line);
+        for what in ["unknown key `bogus`", "unknown key `quesiton` in [on]"] {
+            let warning = format!("warning: {}: {what}", config.display());
+            assert_eq!(told.stderr.matches(&warning).count(), 1, "{line:?}: {told}");
+        }
+    }
+}

@@ -3,6 +3,16 @@
 use crate::world::World;
 
 #[test]
+fn without_a_command_the_usage_is_printed_whatever_the_options() {
+    let world = World::new();
+    let usage = world.run(&[]).exits_with(2).stderr.clone();
+    assert!(usage.contains("Usage: agent-cli [OPTIONS] <COMMAND>"), "{usage}");
+    for options in [&["--quiet"][..], &["-v", "--color", "never"]] {
+        assert_eq!(world.run(options).exits_with(2).stderr, usage, "{options:?}");
+    }
+}
+
+#[test]
 fn every_command_explains_itself() {
     let world = World::new();
     let help = |command: &[&str]| {
@@ -454,8 +464,8 @@ fn every_command_explains_itself() {
     Examples, the last two for a crontab:
       agent-cli resume last
       agent-cli resume 4f2c1a90 --prompt "Now translate it."
-      * * * * * agent-cli resume 4f2c1a90 >> chain.log
-      * * * * * agent-cli resume --all >> chains.log
+      * * * * * /usr/local/bin/agent-cli resume 4f2c1a90 >> chain.log 2>&1
+      * * * * * /usr/local/bin/agent-cli resume --all >> chains.log 2>&1
     "#);
     insta::assert_snapshot!(help(&["watch"]), @"
     Continue chains as soon as they can continue, until you stop it
@@ -731,7 +741,7 @@ fn every_command_explains_itself() {
               unless the agent may do everything.
 
           --until <TIME>
-              Wait until this time, for example 2026-12-24T18:00:00Z or 2026-12-24T18:00[Europe/Berlin]
+              Wait until this time, such as 2026-12-24T18:00:00Z or '2026-12-24T18:00[Europe/Berlin]'
 
           --for <DURATION>
               Wait for this long, for example 90s, 2h or 3d
@@ -776,7 +786,7 @@ fn every_command_explains_itself() {
               Print help (see a summary with '-h')
 
     Examples:
-      agent-cli wait --file build/report.html --for 2h
+      agent-cli wait --file build/report.html --for 2h --any
       agent-cli wait --until 2026-12-24T18:00:00Z
       agent-cli wait --agent 4f2c1a90
     ");
@@ -1575,7 +1585,7 @@ fn every_command_explains_itself() {
 
     Arguments:
       <ID>
-              Id of an agent of the chain, or of one of its sessions
+              The chain: its id, name, or `last`, or an id of one of its agents or sessions
 
     Options:
       -o, --output <FILE>

@@ -10,7 +10,7 @@ use crate::app::config::layers::{Layer, Settings, ValueSource};
 use crate::app::config::setting::SETTINGS;
 use crate::app::config::trust::Trust;
 use crate::app::config::value::SettingValue;
-use crate::runtime::notifications::config_file::{self, BadConfig, LARGEST};
+use crate::runtime::notifications::config_file::{self, BadConfig, ConfigFile, LARGEST};
 
 /// The name of the project's settings file.
 pub(crate) use crate::runtime::notifications::config_file::PROJECT_FILE;
@@ -49,6 +49,13 @@ pub(crate) fn user_file(path: &Path) -> Result<Option<Source>, BadConfig> {
 }
 
 /// Reads the project's file for work in `cwd`. The file is in that folder or above it, within the git repository.
+/// Reads the commands in the user's file, with all problems of the file.
+pub(crate) fn commands_in(path: &Path) -> Result<Option<ConfigFile>, BadConfig> {
+    let Some(config) = config_file::read(path)? else { return Ok(None) };
+    let problems = user_file(path)?.map(|source| source.problems().to_vec());
+    Ok(Some(ConfigFile { problems: problems.unwrap_or_default(), ..config }))
+}
+
 pub(crate) fn project_file(cwd: &Path) -> Result<Option<Source>, BadConfig> {
     let Some(path) = project_path(cwd) else { return Ok(None) };
     let bad = |why: String| BadConfig {

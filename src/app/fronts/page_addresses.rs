@@ -37,7 +37,8 @@ impl Addresses {
         let own = match listens {
             Some(own) if own.ip().is_unspecified() => format!("http://localhost:{}", own.port()),
             Some(own) => format!("http://{own}"),
-            None => "http://localhost".to_owned(),
+            // Port forwarding leads to it.
+            None => added.first().map_or("http://localhost".to_owned(), |name| reached_at(name, None)),
         };
         Self { own, hosts, added, port }
     }
@@ -58,10 +59,7 @@ impl Addresses {
     /// Unix socket, which browsers cannot reach directly.
     pub(crate) fn for_notifications(&self) -> String {
         match (self.added.first(), self.port) {
-            // A name with this port leads directly to this server, which has no TLS.
-            (Some(name), Some(port)) if name.ends_with(&format!(":{port}")) => format!("http://{name}"),
-            (Some(name), _) if name.starts_with("localhost") => format!("http://{name}"),
-            (Some(name), _) => format!("https://{name}"),
+            (Some(name), port) => reached_at(name, port),
             (None, Some(_)) => self.own.clone(),
             (None, None) => String::new(),
         }
@@ -71,6 +69,14 @@ impl Addresses {
     pub(crate) fn cookie(&self) -> String {
         self.port.map_or("agent-cli".to_owned(), |port| format!("agent-cli-{port}"))
     }
+}
+
+/// The address of a server that listens on `port`, by a name that a person has added.
+fn reached_at(name: &str, port: Option<u16>) -> String {
+    // A name with this port leads directly to this server, which has no TLS.
+    let is_direct = port.is_some_and(|port| name.ends_with(&format!(":{port}")));
+    let scheme = if is_direct || name.starts_with("localhost") { "http" } else { "https" };
+    format!("{scheme}://{name}")
 }
 
 /// A connection, with everything known about the other end.
@@ -125,5 +131,7 @@ mod tests {
         assert_eq!(found(Some("[2001:db8::1]:2")), ("http://[2001:db8::1]:2".into(), vec!["[2001:db8::1]:2".into()]));
         assert_eq!(found(Some("192.0.2.1:80")), ("http://192.0.2.1:80".into(), vec!["192.0.2.1".into()]));
         assert_eq!(found(None), ("http://localhost".into(), vec!["localhost".into()]));
+        assert_eq!(addresses(None, &["localhost:7878"]).own, "http://localhost:7878", "for a forwarded port");
+        assert_eq!(addresses(None, &["box.example"]).own, "https://box.example", "for a proxy");
     }
 }

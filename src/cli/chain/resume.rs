@@ -47,8 +47,8 @@ use crate::store::Store;
     after_help = "Examples, the last two for a crontab:
   agent-cli resume last
   agent-cli resume 4f2c1a90 --prompt \"Now translate it.\"
-  * * * * * agent-cli resume 4f2c1a90 >> chain.log
-  * * * * * agent-cli resume --all >> chains.log",
+  * * * * * /usr/local/bin/agent-cli resume 4f2c1a90 >> chain.log 2>&1
+  * * * * * /usr/local/bin/agent-cli resume --all >> chains.log 2>&1",
     mut_args(without_changes)
 )]
 pub(crate) struct Resume {

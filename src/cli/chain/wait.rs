@@ -28,7 +28,7 @@ use crate::core::text::time::{duration, moment};
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
 #[command(after_help = "Examples:
-  agent-cli wait --file build/report.html --for 2h
+  agent-cli wait --file build/report.html --for 2h --any
   agent-cli wait --until 2026-12-24T18:00:00Z
   agent-cli wait --agent 4f2c1a90")]
 pub(crate) struct WaitCommand {
@@ -47,7 +47,7 @@ pub(crate) struct WaitCommand {
     #[arg(long, value_name = "REGEX", requires = "file")]
     matches: Vec<String>,
 
-    /// Wait until this time, for example 2026-12-24T18:00:00Z or 2026-12-24T18:00[Europe/Berlin]
+    /// Wait until this time, such as 2026-12-24T18:00:00Z or '2026-12-24T18:00[Europe/Berlin]'
     #[arg(long, value_name = "TIME", group = "what", value_parser = moment)]
     until: Option<Timestamp>,
 

@@ -37,13 +37,20 @@ impl Context {
         }
     }
 
-    /// Warns that the config file was ignored, unless a warning or the command's error has said so.
+    /// Warns of what was ignored in the config file, unless a warning or the command's error has said so.
     pub(crate) fn warn_of_config(&self, error: Option<&CliError>) {
-        let Some(Err(bad)) = self.user_file.get() else { return };
-        if error.is_some_and(|error| error.to_string() == bad.to_string()) {
-            self.tells_of(&bad.path);
+        let path = match self.user_file.get() {
+            Some(Err(bad)) => &bad.path,
+            Some(Ok(Some(source))) => &source.path,
+            Some(Ok(None)) | None => return,
+        };
+        if error.is_some_and(|error| error.to_string().starts_with(&path.display().to_string())) {
+            self.tells_of(path);
         }
-        self.warn_of(bad);
+        match self.user_file() {
+            Err(bad) => self.warn_of(bad),
+            Ok(source) => source.into_iter().for_each(|source| self.warn_of_each(path, source.problems())),
+        }
     }
 
     /// Does not warn about this file, because the command itself reports what is wrong with it.
@@ -54,8 +61,16 @@ impl Context {
     /// Warns of everything in the settings files that has no effect.
     pub(crate) fn warn_of_problems(&self, found: &Configuration) {
         found.unusable.iter().for_each(|error| self.warn_of(error));
-        for Problem { path, what } in &found.problems {
-            output::warn(&format!("{}: {what}", path.display()));
+        for of_file in found.problems.chunk_by(|one, next| one.path == next.path) {
+            let what: Vec<_> = of_file.iter().map(|problem| problem.what.clone()).collect();
+            of_file.first().into_iter().for_each(|Problem { path, .. }| self.warn_of_each(path, &what));
+        }
+    }
+
+    /// Warns of the problems of a file, once.
+    fn warn_of_each(&self, path: &Path, problems: &[String]) {
+        if self.told_of.borrow_mut().insert(path.to_owned()) {
+            problems.iter().for_each(|what| output::warn(&format!("{}: {what}", path.display())));
         }
     }
 

@@ -266,7 +266,7 @@ pub(super) fn of_server(message: String, error: &StoreError) -> CliError {
             } else {
                 format!("--project {}", shell_word(directory))
             };
-            failed.hint(format!(
+            CliError::usage(message).hint(format!(
                 "the owner of the database can allow it: agent-cli access grant {} {right} {place}",
                 shell_word(user)
             ))

@@ -62,7 +62,7 @@ impl Doctor {
             permission_mode: mode.as_deref(),
             own_program: &context.settings(None)?.own_program,
             under_cron: self.cron,
-            config: context.config().inspect_err(|bad| context.tells_of(&bad.path)),
+            config: context.config_to_report(),
         };
         let report = doctor::doctor(&context.asker(), input)?;
         if self.json {

@@ -39,7 +39,7 @@ pub(crate) fn findings(
 fn of_file(config: &ConfigFile) -> Vec<Finding> {
     let path = config.path.display();
     let wrong = config.problems.iter().map(|problem| {
-        Finding::warning(NAME, format!("{path}: {problem}"), "agent-cli notifications --help has an example")
+        Finding::warning("configuration", format!("{path}: {problem}"), "agent-cli config edit opens it")
     });
     let events: Vec<_> = config.commands.of.keys().copied().map(Occasion::name).collect();
     let commands =

@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::core::notifications::event_commands::EventCommands;
-use crate::runtime::notifications::config_file::{self, BadConfig, ConfigFile};
+use crate::runtime::notifications::config_file::{BadConfig, ConfigFile};
 
 /// An editor may empty a file before it writes it: a change is read when the file has not changed for this long.
 pub(super) const DEBOUNCE: Duration = Duration::from_millis(100);
@@ -14,10 +14,14 @@ pub(super) const DEBOUNCE: Duration = Duration::from_millis(100);
 /// Identifies a version of a file without reading it: inode, size, times in nanoseconds. `None`: it does not exist.
 type FileLook = Option<(u64, u64, [i64; 4])>;
 
+/// Reads a config file. `None`: it does not exist.
+pub(crate) type ReadConfig = fn(&Path) -> Result<Option<ConfigFile>, BadConfig>;
+
 /// A config file that is checked repeatedly.
 #[derive(Debug)]
 pub(super) struct Reload {
     path: PathBuf,
+    read_config: ReadConfig,
     /// The version that was read last; `None`: none was.
     read: Option<FileLook>,
     /// The version seen at the last check, if it is changing.
@@ -34,8 +38,8 @@ pub(super) enum News {
 }
 
 impl Reload {
-    pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, read: None, changing: None }
+    pub(super) fn new(path: PathBuf, read_config: ReadConfig) -> Self {
+        Self { path, read_config, read: None, changing: None }
     }
 
     /// Reads the file if it has changed. The first check reads it in any case.
@@ -54,7 +58,7 @@ impl Reload {
         }
         (self.read, self.changing) = (Some(look), None);
         let empty = || ConfigFile { path: self.path.clone(), commands: EventCommands::default(), problems: Vec::new() };
-        News::Changed(config_file::read(&self.path).map(|found| found.unwrap_or_else(empty)))
+        News::Changed((self.read_config)(&self.path).map(|found| found.unwrap_or_else(empty)))
     }
 
     /// Where a change is visible: the file, and the target of a link.
@@ -66,12 +70,13 @@ impl Reload {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::notifications::config_file;
 
     #[test]
     fn a_file_is_read_once_and_again_after_it_has_changed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config.toml");
-        let mut reload = Reload::new(path.clone());
+        let mut reload = Reload::new(path.clone(), config_file::read);
         let commands = |news: News| match news {
             News::Changed(Ok(config)) => config.commands.of.len(),
             other => panic!("{other:?}"),

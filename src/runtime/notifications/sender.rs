@@ -18,7 +18,7 @@ use crate::core::notifications::occasion::Occasion;
 use crate::core::notifications::payload::{AskedQuestion, Payload};
 use crate::runtime::block_on;
 use crate::runtime::notifications::config_file::ConfigFile;
-use crate::runtime::notifications::reload::{self, News, Reload};
+use crate::runtime::notifications::reload::{self, News, ReadConfig, Reload};
 use crate::runtime::notifications::run_command::{self, Shell};
 use crate::runtime::notifications::stalls::Silences;
 use crate::runtime::run::signals;
@@ -131,10 +131,16 @@ impl Sender {
     }
 
     /// Like [`Self::start`], with the config file at `path`, whose changes take effect.
-    pub(crate) fn follow(store: &Store, path: PathBuf, own_program: &Path, voice: Voice) -> Result<Self, StoreError> {
+    pub(crate) fn follow(
+        store: &Store,
+        path: PathBuf,
+        read_config: ReadConfig,
+        own_program: &Path,
+        voice: Voice,
+    ) -> Result<Self, StoreError> {
         let none =
             ConfigFile { path: path.clone(), commands: event_commands::EventCommands::default(), problems: Vec::new() };
-        let reload = Some(Reload::new(path));
+        let reload = Some(Reload::new(path, read_config));
         let mut means = SenderConfig { reload, ..means(store, none, own_program, voice) };
         means.renew(store)?;
         Ok(Self::with(store.dir().path(), means))

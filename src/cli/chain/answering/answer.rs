@@ -181,7 +181,8 @@ impl Answer {
                     return Ok((whole, false));
                 }
                 let error = CliError::usage(format!("an answer is one argument, but {} were given", words.len()));
-                Err(error.hint(format!("quote it: agent-cli answer {} {}", id.short(), quoted(&whole))))
+                let separator = if whole.starts_with('-') { "-- " } else { "" };
+                Err(error.hint(format!("quote it: agent-cli answer {} {separator}{}", id.short(), quoted(&whole))))
             }
         }
     }

@@ -22,7 +22,7 @@ use crate::core::text::shell::shell_path;
   agent-cli export 4f2c1a90 -o chain.tar
   agent-cli export 4f2c1a90 | ssh server agent-cli import - --trust")]
 pub(crate) struct ExportCommand {
-    /// Id of an agent of the chain, or of one of its sessions
+    /// The chain: its id, name, or `last`, or an id of one of its agents or sessions
     #[arg(add = id_completion::chains())]
     id: String,
 
