@@ -142,7 +142,7 @@ pub(crate) fn check(app: &App<'_>, input: &Input) -> Result<String, AppError> {
     let read = if input.is_verbatim { answer::verbatim } else { answer::from_text };
     let checked = read(&asked.kind, &text).map_err(|error| {
         let (question, kind) = (asked.id, Box::new(asked.kind.clone()));
-        AnswerError::NotAnAnswer { question, kind, text, error }
+        AnswerError::NotAnAnswer { question, kind, text, replaces: input.replace, error }
     })?;
     if checked.len() > LARGEST {
         return Err(AnswerError::TooLarge(checked.len()).into());

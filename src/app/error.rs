@@ -34,7 +34,7 @@ pub(crate) enum AppError {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AnswerError {
     #[error("{error}")]
-    NotAnAnswer { question: RequestId, kind: Box<RequestKind>, text: String, error: NoAnswer },
+    NotAnAnswer { question: RequestId, kind: Box<RequestKind>, text: String, replaces: bool, error: NoAnswer },
     #[error("the answer has {0} bytes, where 8 MiB are allowed")]
     TooLarge(usize),
     /// A mode was given although the answer does not allow a plan. `plan` is the question, if it is about a plan.

@@ -77,6 +77,9 @@ impl CliError {
     }
 
     pub(crate) fn hint_resume(self, top: FrameId) -> Self {
+        if self.exit == ExitStatus::NoSuchFrame {
+            return self;
+        }
         self.hint(format!("agent-cli resume {} continues; nothing is lost", top.short()))
     }
 

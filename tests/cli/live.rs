@@ -169,6 +169,20 @@ fn a_terminal_that_changes_its_width_shows_the_rows_once() {
 }
 
 #[test]
+fn what_is_typed_while_agents_work_breaks_no_rows() {
+    let world = two();
+    let gate = world.gate("gate");
+    let (spawn, screen) = world.command(["spawn", "one.md"]).with("TERM", "xterm").start_on_terminal(80);
+    gate.reached_by(1);
+    wait_until("the tool is shown", || screen.text().contains(": running Bash"));
+    spawn.types("are you there?\nanother line\n");
+    gate.open_for_one();
+    spawn.ends().succeeds();
+    let left = screen.text();
+    assert!(!left.contains("are you there?") && stale(&left).is_empty(), "{left}");
+}
+
+#[test]
 fn a_command_that_is_stopped_takes_its_rows_along() {
     let world = two();
     let gate = world.gate("gate");

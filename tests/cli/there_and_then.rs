@@ -329,3 +329,45 @@ fn one_prompt_for_a_chain_an_agent_or_a_question() {
     prompt.ends().succeeds();
     assert_eq!(answered(&world), ["later on"]);
 }
+
+#[test]
+fn a_chain_that_is_paused_or_removed_meanwhile_is_left_alone() {
+    let world = World::new();
+    world.file("asks.md", "ask When?\nreply {result}\n");
+    let (spawn, screen) = on_screen(&world, &["spawn", "asks.md"], 80);
+    asks(&screen, "When?");
+    world.run(&["pause", "last"]).succeeds();
+    spawn.types("now\r");
+    spawn.ends().succeeds();
+    says(&screen, "answered: now");
+    says(&screen, "paused by a person");
+    assert_eq!(world.run(&["ls", "--json"]).json()[0]["status"], "paused");
+    world.run(&["resume", "last"]).prints("now");
+    let (spawn, screen) = on_screen(&world, &["spawn", "asks.md"], 80);
+    asks(&screen, "When?");
+    world.run(&["rm", "last", "--yes"]).succeeds();
+    spawn.ends().exits_with(3);
+    says(&screen, "error: ");
+    let left = world.named(&screen.text());
+    assert_eq!(left.matches("has been removed").count(), 1, "{left}");
+    assert!(!left.contains("nothing is lost"), "{left}");
+}
+
+#[test]
+fn ctrl_z_stops_a_prompt_and_what_was_typed_is_there_again() {
+    let world = World::new();
+    world.file("asks.md", "ask When?\nreply {result}\n");
+    let spawn = world.command(["spawn", "asks.md"]).with("TERM", "xterm").in_its_own_group();
+    let (spawn, screen) = spawn.start_on_screen(80, 50);
+    asks(&screen, "When?");
+    spawn.types("Jan");
+    shows(&screen, "> Jan");
+    spawn.types("\u{1a}");
+    spawn.is_stopped();
+    screen.shows("\r\n$ fg\r\n");
+    spawn.signal(Signal::CONT);
+    wait_until("the prompt is there again", || screen.text().trim_end().ends_with("$ fg\n> Jan"));
+    spawn.types(" 1st\r");
+    spawn.ends().succeeds();
+    assert_eq!(answered(&world), ["Jan 1st"]);
+}

@@ -10,7 +10,7 @@ use crate::app::error::AppError;
 use crate::app::view::outcome::Continuer;
 use crate::core::attempt::decision::Note;
 use crate::core::chain::check_schedule::RefusedAnswer;
-use crate::core::chain::frame_state::AgentStatus;
+use crate::core::chain::frame_state::{AgentStatus, FrameState};
 use crate::core::chain::tree::Tree;
 use crate::core::chain::waiting_on::Blocking;
 use crate::core::chain::waiting_on::shown_state::ShownState;
@@ -63,6 +63,8 @@ pub(crate) struct Interrupted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AfterAnswer {
     Removed,
+    /// It is done.
+    Done,
     /// Another process is running the chain, and continues it.
     RunsElsewhere,
     /// Only a process of another host continues the chain.
@@ -169,6 +171,7 @@ impl AfterAnswer {
             Self::Continues(by) => Some(*by),
             Self::Waits(by) => *by,
             Self::Removed
+            | Self::Done
             | Self::RunsElsewhere
             | Self::OnAnotherHost(_)
             | Self::CanContinue
@@ -209,13 +212,23 @@ pub(crate) fn after_answer(store: &Store, root: FrameId) -> Result<AfterAnswer, 
         _ if Driving::is_marked(store.dir(), root)? => AfterAnswer::RunsElsewhere,
         Some(by) if can_continue => AfterAnswer::Continues(by),
         None if can_continue => AfterAnswer::CanContinue,
-        _ => left_to_people(&store.tree(root)?, Timestamp::now()).unwrap_or(AfterAnswer::Waits(continuer)),
+        _ => at_rest(&store.tree(root)?, Timestamp::now()).unwrap_or(AfterAnswer::Waits(continuer)),
     })
 }
 
-/// Why only a person continues a chain that is at rest, if that is so.
-fn left_to_people(tree: &Tree, now: Timestamp) -> Option<AfterAnswer> {
+/// Whether a chain that is at rest is done, or only a person continues it.
+fn at_rest(tree: &Tree, now: Timestamp) -> Option<AfterAnswer> {
     let resume = |id: FrameId| format!("agent-cli resume {id}");
+    if tree.has_ended() {
+        return Some(match tree.get(tree.top()).map(|node| &node.state) {
+            Some(FrameState::Failed { .. }) => {
+                let why =
+                    if tree.shown_state(false, now) == ShownState::Stopped { "was stopped" } else { "has failed" };
+                AfterAnswer::LeftToPeople { why, next: resume(tree.top()) }
+            }
+            _ => AfterAnswer::Done,
+        });
+    }
     let held = tree.blockers(now).into_iter().find_map(|blocker| match blocker.what {
         Blocking::Paused { id, .. } => Some(("is paused", resume(id))),
         Blocking::Budget { .. } => Some(("has spent its budget", resume(tree.top()) + " --max-budget-usd USD")),
@@ -233,6 +246,7 @@ mod tests {
     use super::*;
     use crate::app::chains::run;
     use crate::app::{Asker, testing};
+    use crate::core::attempt::ending::Ending;
     use crate::runtime::run::frame_error::{FrameError, FrameErrorKind};
     use crate::store;
 
@@ -270,6 +284,14 @@ mod tests {
         drop(watching);
         assert_eq!((after(other), after(chain)), (AfterAnswer::Waits(None), AfterAnswer::CanContinue));
         assert_eq!(after(FrameId::random()), AfterAnswer::Removed);
+        let [done, failed] = [store::testing::reply("42"), Ending::Error("max turns".into())].map(|ending| {
+            let root = store.root();
+            store.end(store.start(root), &ending);
+            root
+        });
+        assert_eq!(after(done), AfterAnswer::Done);
+        let next = format!("agent-cli resume {failed}");
+        assert_eq!(after(failed), AfterAnswer::LeftToPeople { why: "has failed", next });
     }
 
     #[test]

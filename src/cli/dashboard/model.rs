@@ -222,9 +222,11 @@ impl Model {
 
 /// Why a key does nothing for a chain.
 fn refused(key: KeyCode, chain: &ChainView) -> Option<&'static str> {
-    let (state, is_asked) = (chain.state, chain.open_questions > 0);
+    let state = chain.state;
+    let is_asking = state.actor() == Actor::Asked;
     let why = match key {
-        KeyCode::Char('a') if !is_asked => "it asks nothing",
+        // A question that is as new as this state may not be counted yet.
+        KeyCode::Char('a') if !is_asking && chain.open_questions == 0 => "it asks nothing",
         KeyCode::Char('s') if matches!(state, ShownState::Done) => "it is done already",
         KeyCode::Char('s') if matches!(state, ShownState::Stopped) => "it was stopped already",
         KeyCode::Char('p') if state.is_over() => "it has ended",
@@ -235,7 +237,7 @@ fn refused(key: KeyCode, chain: &ChainView) -> Option<&'static str> {
         KeyCode::Char('r') if matches!(state, ShownState::OverBudget) => {
             "its budget is spent: agent-cli resume ID --max-budget-usd X"
         }
-        KeyCode::Char('r') if is_asked && state.actor() == Actor::Asked => "it waits for your answer: a",
+        KeyCode::Char('r') if is_asking => "it waits for your answer: a",
         KeyCode::Char('r') if matches!(state, ShownState::Working) => "it is working",
         KeyCode::Char('d') if !chain.doing.is_empty() || matches!(state, ShownState::Working) => {
             "it is working: s stops it"

@@ -137,6 +137,12 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Says what has happened last, instead of what was printed before.
+    fn say(&mut self, text: String) {
+        drop(screen::last_said());
+        self.model.said = Some(text);
+    }
+
     /// How long it takes until something changes that is not recorded.
     fn until_next(&self) -> Duration {
         let now = Timestamp::now();
@@ -171,7 +177,7 @@ impl<'a> Session<'a> {
                 }
                 _ => {
                     if let Err(error) = self.act(action) {
-                        self.model.said = Some(format!("error: {}", error.in_words().replace('\n', "; ")));
+                        self.say(format!("error: {}", error.in_words().replace('\n', "; ")));
                     }
                 }
             }
@@ -233,13 +239,13 @@ impl<'a> Session<'a> {
     fn stop(&mut self, chain: FrameId, kind: StopKind) -> Result<(), CliError> {
         let input = stop::Input { id: chain.to_string(), kind, now: false, reason: None, waits: None };
         let outcome = stop::stop(&self.context.app(self.store), input)?;
-        self.model.said = Some(line(&outcome));
+        self.say(line(&outcome));
         Ok(())
     }
 
     fn remove(&mut self, chain: FrameId) -> Result<(), CliError> {
         let removed = remove::remove(&self.context.app(self.store), remove::Input { root: chain, ignored: false });
-        self.model.said = Some(match removed {
+        self.say(match removed {
             Err(AppError::Runtime(RuntimeError::Store(StoreError::UnknownFrame(_)))) => {
                 format!("{} was removed already", chain.short())
             }
@@ -259,7 +265,7 @@ impl<'a> Session<'a> {
             stale_check: true,
         };
         in_background::resume(&self.context.app(self.store), input, self.context)?;
-        self.model.said = Some(format!("resuming {} in a separate process", chain.short()));
+        self.say(format!("resuming {} in a separate process", chain.short()));
         Ok(())
     }
 }

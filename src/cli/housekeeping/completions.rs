@@ -15,6 +15,8 @@ use crate::cli::output::print;
 /// A completion script sets this variable.
 const VARIABLE: &str = "AGENT_CLI_COMPLETE";
 const PROGRAM: &str = "agent-cli";
+/// The script for bash sets this variable to the first character of the word as it was typed.
+const QUOTE: &str = "AGENT_CLI_COMPLETE_QUOTE";
 
 /// Print a completion script for a shell
 #[derive(Debug, Args)]
@@ -36,7 +38,10 @@ impl Completions {
         let mut script = Vec::new();
         let written = shell.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script);
         written.map_err(|error| CliError::failed(format!("the script cannot be written: {error}")))?;
-        print(&String::from_utf8_lossy(&script))?;
+        let script = String::from_utf8_lossy(&script);
+        // Bash passes a word without the quote that it begins with.
+        let quote = format!("{QUOTE}=\"${{COMP_WORDS[COMP_CWORD]:0:1}}\" \\\n        _CLAP_IFS=");
+        print(&if name == "bash" { script.replacen("_CLAP_IFS=", &quote, 1) } else { script.into_owned() })?;
         Ok(ExitStatus::Ok)
     }
 }
@@ -51,7 +56,8 @@ pub(crate) fn complete(program: impl Fn() -> Command, arguments: &[OsString]) ->
     if let Some(shell) = shell.filter(|_| !words.is_empty()) {
         // Bash passes words as they were typed, and inserts candidates as they are.
         let is_bash = shell.name() == "bash";
-        if is_bash {
+        let quote = std::env::var(QUOTE).ok().and_then(|first| first.chars().next());
+        if is_bash && quote != Some('\'') {
             words.iter_mut().for_each(|word| *word = without_backslashes(word));
         }
         let mut command = program();
@@ -64,7 +70,7 @@ pub(crate) fn complete(program: impl Fn() -> Command, arguments: &[OsString]) ->
         let between = std::env::var("_CLAP_IFS").ok().filter(|between| !between.is_empty());
         let between = between.as_deref().unwrap_or("\n");
         let candidates = offered.split(between).filter(|word| !takes_id || !word.starts_with('-'));
-        let candidates = candidates.map(|word| if is_bash { with_backslashes(word) } else { word.to_owned() });
+        let candidates = candidates.map(|word| if is_bash { with_backslashes(word, quote) } else { word.to_owned() });
         let _ = print(&candidates.collect::<Vec<_>>().join(between));
         return true;
     }
@@ -76,10 +82,15 @@ pub(crate) fn complete(program: impl Fn() -> Command, arguments: &[OsString]) ->
 }
 
 /// A word with a backslash before each character that means something to a shell: the name of a file must not become a command.
-/// A space at its end separates it from the next one.
-fn with_backslashes(word: &str) -> String {
+/// A space at its end separates it from the next one. `quote` is the first character of the word that is completed.
+fn with_backslashes(word: &str, quote: Option<char>) -> String {
     let (word, space) = word.strip_suffix(' ').map_or((word, ""), |word| (word, " "));
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./,:=@%+~".contains(c);
+    let is_plain = |c: char| match quote {
+        // Within these, a quote ends the text, and nothing else means anything.
+        Some('\'') => true,
+        Some('"') => !"\"\\$`!".contains(c),
+        _ => c.is_alphanumeric() || "-_./,:=@%+~".contains(c),
+    };
     let escaped: String = word.chars().flat_map(|c| [(!is_plain(c)).then_some('\\'), Some(c)]).flatten().collect();
     escaped + space
 }
@@ -115,7 +126,7 @@ mod tests {
         /// Whatever a word contains, a shell sees it as one word without commands.
         #[test]
         fn no_character_of_a_word_means_anything_to_a_shell(word in "[^ ]*|[ -~]{0,12}[!-~]") {
-            let escaped = with_backslashes(&word);
+            let escaped = with_backslashes(&word, None);
             let mut rest = escaped.chars();
             while let Some(c) = rest.next() {
                 let is_plain = c.is_alphanumeric() || "-_./,:=@%+~".contains(c);

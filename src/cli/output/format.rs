@@ -23,7 +23,7 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
 /// [`cut`], but keeps leading blanks.
 fn cut_end(text: &str, most: usize) -> String {
     // The rest of the text may be very long, so do not examine it.
-    let enough: String = text.chars().take(characters_in(most) + 1).collect();
+    let enough: String = text.chars().take(characters_in(most) + 2).collect();
     fitted(&escape::one_line(enough.trim_end()), most)
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn fitted(line: &str, most: usize) -> String {
     for (count, (at, c, columns)) in of_each(line).enumerate() {
         width += columns;
         if width > most || count >= characters_in(most) {
-            return if most == 0 { String::new() } else { format!("{}…", &line[..fits]) };
+            return if most == 0 { String::new() } else { format!("{}…", escape::without_joiner(&line[..fits])) };
         }
         if width < most {
             fits = at + c.len_utf8();
@@ -199,6 +199,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_cut_text_is_not_escaped_once_more(text in "(a|👨\u{200d}👩\u{200d}👧|字){0,80}", most in 0..60usize) {
+            for cut in [cut(&text, most), escape::shortened(&text)] {
+                prop_assert_eq!(escape::one_line(&cut), cut);
+            }
+        }
+
         #[test]
         fn no_text_is_too_long_for_a_table(
             cells in prop::collection::vec(prop::collection::vec((".{0,9}|[\u{0}-\u{300}]{0,9}", 0..3usize), 0..4), 0..4),

@@ -7,7 +7,8 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::{Signal, getpgrp, getpid, kill_process};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -15,12 +16,14 @@ use crate::cli::output::size::size_of_errors;
 use crate::core::text::wrap::columns;
 
 /// The lines on the screen.
-static DRAWN: Mutex<Drawn> = Mutex::new(Drawn { lines: Vec::new(), width: 0 });
+static DRAWN: Mutex<Drawn> = Mutex::new(Drawn { lines: Vec::new(), width: 0, echoing: None });
 
 /// Lines of escaped text, and the terminal's width when they were drawn. The cursor is at the end of the last line.
 struct Drawn {
     lines: Vec<String>,
     width: usize,
+    /// The terminal's modes before it stopped to echo keys, which would break the lines.
+    echoing: Option<Termios>,
 }
 
 /// Whether lines can be drawn: standard error is a terminal that can move its cursor.
@@ -29,7 +32,8 @@ pub(crate) fn can_draw() -> bool {
     io::stderr().is_terminal() && can_move
 }
 
-/// Draws these lines in place of the previous ones. They must be escaped, and leave room for the terminal's echo.
+/// Draws these lines in place of the previous ones. They must be escaped, and leave room for what a terminal in the
+/// background echoes. The terminal echoes no keys as long as there are lines.
 pub(crate) fn draw(lines: &[String]) {
     static ONCE: Once = Once::new();
     ONCE.call_once(clear_while_stopped);
@@ -37,7 +41,12 @@ pub(crate) fn draw(lines: &[String]) {
     let mut drawn = drawn();
     if drawn.lines != lines || drawn.width != width {
         let text = drawn.to_top(width) + &painted(lines);
-        *drawn = Drawn { lines: lines.to_vec(), width };
+        (drawn.lines, drawn.width) = (lines.to_vec(), width);
+        if lines.is_empty() {
+            drawn.echo();
+        } else {
+            drawn.hide_keys();
+        }
         send(&text);
     }
 }
@@ -79,7 +88,34 @@ fn painted(lines: &[String]) -> String {
 
 const ERASE_BELOW: &str = "\u{1b}[J";
 
+/// Whether this program may read from its terminal and change its modes. The system would suspend a program that a shell
+/// has started in the background.
+pub(crate) fn is_in_the_foreground() -> bool {
+    tcgetpgrp(io::stdin()).map_or(true, |group| group == getpgrp())
+}
+
 impl Drawn {
+    fn hide_keys(&mut self) {
+        if self.echoing.is_some() || !is_in_the_foreground() {
+            return;
+        }
+        let Ok(before) = tcgetattr(io::stdin()) else { return };
+        let mut modes = before.clone();
+        modes.local_modes.remove(LocalModes::ECHO);
+        if tcsetattr(io::stdin(), OptionalActions::Now, &modes).is_ok() {
+            self.echoing = Some(before);
+        }
+    }
+
+    fn echo(&mut self) {
+        if let Some(before) = self.echoing.take()
+            && is_in_the_foreground()
+        {
+            // The modes of a closed terminal cannot be restored.
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
+        }
+    }
+
     /// What removes the lines from the terminal.
     fn erased(&self) -> String {
         if self.lines.is_empty() { String::new() } else { self.to_top(size_of_errors().0) + ERASE_BELOW }
@@ -130,12 +166,16 @@ fn clear_while_stopped() {
         thread::spawn(move || {
             let _entered = runtime.enter();
             while runtime.block_on(asked.recv()).is_some() {
-                let drawn = drawn();
+                let mut drawn = drawn();
                 // Other threads, including this one, may run a little longer.
                 let Ok(mut continues) = listener(Signal::CONT) else { continue };
                 send(&drawn.erased());
+                drawn.echo();
                 if kill_process(getpid(), Signal::STOP).is_ok() {
                     runtime.block_on(continues.recv());
+                }
+                if !drawn.lines.is_empty() {
+                    drawn.hide_keys();
                 }
                 send(&drawn.painted());
             }
@@ -191,7 +231,7 @@ mod tests {
 
     #[test]
     fn what_a_narrower_terminal_has_broken_is_removed() {
-        let drawn = Drawn { lines: vec!["x".repeat(70), "x".repeat(20)], width: 80 };
+        let drawn = Drawn { lines: vec!["x".repeat(70), "x".repeat(20)], width: 80, echoing: None };
         let heights = |breaks| [120, 80, 70, 69, 20, 0].map(|width| drawn.height(width, breaks));
         assert_eq!(heights(true), [2, 2, 2, 3, 5, 2]);
         assert_eq!(heights(false), [2; 6]);

@@ -20,6 +20,7 @@ pub(crate) fn step(id: FrameId, task: &str, what: &str) -> String {
     const LONGEST: usize = 40;
     let task = escape::one_line(task);
     let short: String = task.chars().take(LONGEST).collect();
+    let short = escape::without_joiner(&short);
     let dots = if short.len() < task.len() { "…" } else { "" };
     format!("{} {short}{dots}: {what}", id.short())
 }

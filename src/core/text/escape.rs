@@ -136,13 +136,19 @@ fn is_invisible(c: char) -> bool {
 /// `text` on one line, escaped and at most 120 characters long.
 pub(crate) fn shortened(text: &str) -> String {
     const MOST: usize = 120;
-    let beginning: String = text.chars().take(MOST + 1).collect();
+    // Two more, because a joiner at the end would be escaped.
+    let beginning: String = text.chars().take(MOST + 2).collect();
     let mut line = one_line(&beginning);
     if line.chars().count() > MOST {
-        line = line.chars().take(MOST - 1).collect();
+        line = without_joiner(&line.chars().take(MOST - 1).collect::<String>()).to_owned();
         line.push('…');
     }
     line
+}
+
+/// The beginning of a text that was cut within a joined emoji, without the joiner that would follow it.
+pub(crate) fn without_joiner(beginning: &str) -> &str {
+    beginning.trim_end_matches('\u{200d}')
 }
 
 #[cfg(test)]

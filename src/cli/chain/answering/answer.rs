@@ -112,6 +112,7 @@ impl Answer {
         }
         let next = match &after {
             AfterAnswer::LeftToPeople { next, .. } => next.clone(),
+            AfterAnswer::Done => format!("agent-cli show {chain} --reply"),
             _ => format!("agent-cli resume {chain}"),
         };
         if self.json {
@@ -128,6 +129,7 @@ impl Answer {
             AfterAnswer::Waits(Some(by)) => {
                 tell(&format!("{said}; the chain still waits for something else, and then {}", by.words()));
             }
+            AfterAnswer::Done => tell(&format!("{said}; the chain is done")),
             _ if running_elsewhere => tell(&format!("{said}; another process is already running the chain")),
             AfterAnswer::Waits(None) => {
                 tell(&format!("{said}; the chain still waits for something else, and then continues with:"));
@@ -181,8 +183,10 @@ impl Answer {
                     return Ok((whole, false));
                 }
                 let error = CliError::usage(format!("an answer is one argument, but {} were given", words.len()));
+                let replace = if self.replace { "--replace " } else { "" };
                 let separator = if whole.starts_with('-') { "-- " } else { "" };
-                Err(error.hint(format!("quote it: agent-cli answer {} {separator}{}", id.short(), quoted(&whole))))
+                let command = format!("agent-cli answer {} {replace}{separator}{}", id.short(), quoted(&whole));
+                Err(error.hint(format!("quote it: {command}")))
             }
         }
     }

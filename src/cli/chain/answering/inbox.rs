@@ -158,6 +158,7 @@ fn continuable(store: &Store, answered: &[FrameId], at_once: bool) -> Result<Vec
         let id = root.short();
         match unattended::after_answer(store, *root)? {
             AfterAnswer::Removed => tell(&format!("{id} has been removed")),
+            AfterAnswer::Done => tell(&format!("{id} is done: agent-cli show {id} --reply")),
             AfterAnswer::RunsElsewhere => tell(&format!("{id} continues: another process is already running it")),
             AfterAnswer::OnAnotherHost(elsewhere) => {
                 tell(&format!("the agents of {id} {elsewhere}, where it continues"));

@@ -4,11 +4,15 @@ use std::cell::Cell;
 use std::io;
 
 use rustix::io::ioctl_fionread;
+use rustix::process::{Signal, kill_current_process_group};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::completion::Completer;
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{Context, Helper};
+use rustyline::{Cmd, ConditionalEventHandler, Context, Event, EventContext, Helper, RepeatCount};
+
+use crate::cli::chain::answering::waiting::{PASTES_ARE_MARKED, PASTES_ARE_NOT_MARKED, write};
 
 /// How a line of input arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +29,25 @@ pub(super) enum Arrived {
 /// Whether more input already follows a line. No person types that fast.
 pub(super) fn has_more() -> bool {
     ioctl_fionread(io::stdin()).is_ok_and(|bytes| bytes > 0)
+}
+
+/// Ctrl-Z. The editor's own key only asks for a stop, and reads on if a handler of this program delays that.
+#[derive(Debug)]
+pub(super) struct Suspend {
+    /// The terminal's modes outside the editor.
+    pub(super) modes: Termios,
+}
+
+impl ConditionalEventHandler for Suspend {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext<'_>) -> Option<Cmd> {
+        let of_editor = tcgetattr(io::stdin()).ok()?;
+        write(PASTES_ARE_NOT_MARKED);
+        tcsetattr(io::stdin(), OptionalActions::Drain, &self.modes).ok()?;
+        let _ = kill_current_process_group(Signal::STOP);
+        let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &of_editor);
+        write(PASTES_ARE_MARKED);
+        Some(Cmd::Repaint)
+    }
 }
 
 #[derive(Debug, Default)]

@@ -3,7 +3,6 @@
 use crate::app::error::AnswerError;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::core::id::RequestId;
 use crate::core::requests::answer::NoAnswer;
 use crate::core::requests::request::RequestKind;
 use crate::core::text::escape::shortened;
@@ -14,8 +13,10 @@ impl From<AnswerError> for CliError {
     fn from(error: AnswerError) -> Self {
         let message = error.to_string();
         match error {
-            AnswerError::NotAnAnswer { question, kind, text, error } => {
-                not_an_answer(Self::usage(message), question, &kind, &text, &error)
+            AnswerError::NotAnAnswer { question, kind, text, replaces, error } => {
+                let option = if replaces { "--replace " } else { "" };
+                let command = |answer: &str| format!("agent-cli answer {} {option}{answer}", question.short());
+                not_an_answer(Self::usage(message), command, &kind, &text, &error)
             }
             AnswerError::TooLarge(_) => {
                 Self::usage(message).hint("write it to a file, and answer with the name of the file")
@@ -50,8 +51,13 @@ fn one_of(message: &str, questions: &[Question], option: &str) -> CliError {
         .hint(format!("name one: agent-cli answer {} {option}ANSWER", questions[0].id.short()))
 }
 
-fn not_an_answer(refused: CliError, id: RequestId, kind: &RequestKind, text: &str, error: &NoAnswer) -> CliError {
-    let command = |answer: &str| format!("agent-cli answer {} {answer}", id.short());
+fn not_an_answer(
+    refused: CliError,
+    command: impl Fn(&str) -> String,
+    kind: &RequestKind,
+    text: &str,
+    error: &NoAnswer,
+) -> CliError {
     let example = match kind {
         RequestKind::Ask(form) => form.example().unwrap_or("ANSWER"),
         _ => "ANSWER",

@@ -4,15 +4,15 @@ use std::io::{self, BufRead};
 use std::time::Duration;
 use std::{env, thread};
 
-use rustix::termios::{QueueSelector, tcflush};
-use rustyline::Config;
+use rustix::termios::{QueueSelector, tcflush, tcgetattr};
 use rustyline::config::CompletionType;
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
+use rustyline::{Config, EventHandler, KeyEvent};
 
-use crate::cli::chain::answering::keys::{Arrived, Keys, has_more};
+use crate::cli::chain::answering::keys::{Arrived, Keys, Suspend, has_more};
 use crate::cli::chain::answering::typed::{self, Command, TypedLine};
-use crate::cli::chain::answering::waiting::{Stops, Untouched, Waited, write};
+use crate::cli::chain::answering::waiting::{Modes, Stops, Untouched, Waited, write};
 use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::core::text::wrap::{columns, wrapped_text};
@@ -51,6 +51,10 @@ impl Prompt {
         let editor = || {
             let mut editor = rustyline::Editor::with_history(config, MemHistory::new())?;
             editor.set_helper(Some(Keys::default()));
+            let suspend = tcgetattr(io::stdin()).ok().map(|modes| Box::new(Suspend { modes }));
+            let bound =
+                suspend.map(|suspend| editor.bind_sequence(KeyEvent::ctrl('Z'), EventHandler::Conditional(suspend)));
+            drop(bound);
             Ok(editor)
         };
         let editor = can_move_its_cursor().then(editor).transpose().map_err(|error| unreadable(&error))?;
@@ -66,6 +70,8 @@ impl Prompt {
     /// Drops the rest of a line or a paste, until nothing has arrived for a while.
     pub(super) fn forget_the_rest() {
         const QUIET: Duration = Duration::from_millis(200);
+        // Otherwise a line without its end would not count as input.
+        let _keys = Modes::with_signals();
         loop {
             Self::forget_typed_ahead();
             thread::sleep(QUIET);

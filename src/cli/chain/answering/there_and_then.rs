@@ -2,12 +2,12 @@
 
 use std::io::{self, IsTerminal};
 
-use rustix::process::getpgrp;
-use rustix::termios::tcgetpgrp;
+use jiff::Timestamp;
 
 use crate::app::App;
 use crate::app::answer;
 use crate::app::chains::run::{self, NextRun};
+use crate::app::chains::unattended;
 use crate::app::error::AppError;
 use crate::cli::chain::answering::terminal_prompt::Prompt;
 use crate::cli::chain::answering::walk::{Asked, Exit, Walk, WalkManner};
@@ -17,6 +17,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::{self, tell};
 use crate::cli::report::status_report::{OutputOptions, needs_an_answer};
+use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
 use crate::runtime::RunSettings;
 use crate::runtime::run::status::ChainStatus;
@@ -31,15 +32,10 @@ pub(super) fn for_people<'a>(context: &Context, store: &'a Store) -> Result<App<
 
 /// Whether a command with this final status asks the person first.
 pub(crate) fn asks(context: &Context, status: &ChainStatus, output_options: OutputOptions) -> bool {
-    let is_possible = || io::stdin().is_terminal() && output::is_read_by_a_person() && is_in_the_foreground();
+    let is_possible =
+        || io::stdin().is_terminal() && output::is_read_by_a_person() && output::live::is_in_the_foreground();
     let is_wanted = !output_options.no_ask && !output_options.prints_json() && context.caller.is_none();
     needs_a_person(status) && is_wanted && is_possible()
-}
-
-/// Whether this program may read from its terminal. The system would suspend a program that a shell has started in the
-/// background.
-fn is_in_the_foreground() -> bool {
-    tcgetpgrp(io::stdin()).map_or(true, |group| group == getpgrp())
 }
 
 fn needs_a_person(status: &ChainStatus) -> bool {
@@ -62,6 +58,9 @@ pub(crate) fn finish(
             error.report();
         }
     }
+    if store.frame(top)?.is_none() {
+        return Err(CliError::new(ExitStatus::NoSuchFrame, format!("{} has been removed", top.short())));
+    }
     drive::report(store, top, status, output_options)
 }
 
@@ -82,6 +81,13 @@ fn ask(
         let before = walk.seen();
         let exit = walk.go(&mut prompt)?;
         if walk.seen() == before && exit == Exit::AtEnd {
+            return Ok(());
+        }
+        if store.frame(top)?.is_none() {
+            return Ok(());
+        }
+        if let Some(blockers) = paused(store, top)? {
+            *status = ChainStatus::Waits { new: false, blockers, busy: Vec::new(), errors: Vec::new() };
             return Ok(());
         }
         let has_left = exit != Exit::AtEnd;
@@ -108,4 +114,11 @@ fn ask(
         }
     }
     Ok(())
+}
+
+/// What the chain waits for, if somebody has paused it meanwhile and nothing else in it can continue.
+fn paused(store: &Store, top: FrameId) -> Result<Option<Vec<Blocker>>, CliError> {
+    let blockers = store.tree(top)?.blockers(Timestamp::now());
+    let is_paused = blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Paused { .. }));
+    Ok(if is_paused && !unattended::can_continue(store, top)? { Some(blockers) } else { None })
 }

@@ -60,7 +60,8 @@ pub(super) fn read(line: &str) -> TypedLine<'_> {
     if let Some(text) = ["text ", "t "].iter().find_map(|name| word.strip_prefix(name)) {
         return TypedLine::Text(text);
     }
-    if word == "?" {
+    // The help says what `:text` needs.
+    if ["?", "text", "t"].contains(&word) {
         return TypedLine::Command(Command::Help);
     }
     if word.is_empty() || !word.chars().all(|c| c.is_ascii_alphabetic()) {
@@ -70,15 +71,22 @@ pub(super) fn read(line: &str) -> TypedLine<'_> {
     named.map_or(TypedLine::NoCommand(trimmed), |(command, ..)| TypedLine::Command(*command))
 }
 
-/// Whether an answer may have been meant as a command: a single letter, or a command's name without its colon.
+/// Whether an answer may have been meant as a command: a single letter, a command's name without its colon, or with more
+/// than its name behind the colon.
 pub(super) fn could_be_a_command(text: &str) -> bool {
     let word = text.trim().to_ascii_lowercase();
-    let is_letter = word.len() == 1 && word.chars().all(|c| c.is_ascii_alphabetic());
-    is_letter || OTHERS.contains(&&*word) || COMMANDS.iter().any(|(_, name, _)| *name == word)
+    let is_letter = |word: &str| word.len() == 1 && word.chars().all(|c| c.is_ascii_alphabetic());
+    let is_name = |word: &str| OTHERS.contains(&word) || COMMANDS.iter().any(|(_, name, _)| *name == word);
+    let is_after_colon = word.strip_prefix(':').is_some_and(|rest| {
+        let rest = rest.trim_start();
+        let name = &rest[..rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len())];
+        is_letter(name) || is_name(name)
+    });
+    is_letter(&word) || is_name(&word) || is_after_colon
 }
 
 /// Commands of other programs that leave something open or quit.
-const OTHERS: [&str; 3] = ["exit", "later", "next"];
+const OTHERS: [&str; 4] = ["exit", "later", "next", "wq"];
 
 /// The answer that an empty line gives.
 pub(super) fn default(kind: &RequestKind) -> Option<&str> {
@@ -134,6 +142,8 @@ mod tests {
             (":set x", TypedLine::Answer(":set x")),
             (":text :q", TypedLine::Text(":q")),
             (":t 7", TypedLine::Text("7")),
+            (":text ", TypedLine::Command(Command::Help)),
+            (":t", TypedLine::Command(Command::Help)),
             ("q", TypedLine::Answer("q")),
             ("", TypedLine::Nothing),
             (" \t", TypedLine::Nothing),
@@ -144,10 +154,11 @@ mod tests {
 
     #[test]
     fn a_letter_or_the_name_of_a_command_could_be_meant_for_the_prompt() {
-        for text in ["s", " Q ", "y", "n", "skip", "quit", "Exit", "later"] {
+        for text in ["s", " Q ", "y", "n", "skip", "quit", "Exit", "later", ":q!", ":wq!", ":skip it", ":quit.", ": q"]
+        {
             assert!(could_be_a_command(text), "{text}");
         }
-        for text in ["yes", "no", "7", "é", "ok", "skip it", ":s", "-"] {
+        for text in ["yes", "no", "7", "é", "ok", "skip it", ":)", ":", ":: a", ":set x", ":1", "-"] {
             assert!(!could_be_a_command(text), "{text}");
         }
     }

@@ -83,34 +83,58 @@ impl Stops {
 
 /// Passes every key of the terminal to the line editor, until this is dropped. The editor itself does so only while it reads.
 /// Input that arrives earlier could be truncated, echoed twice or split into several lines.
-pub(super) struct Untouched(Termios);
+pub(super) struct Untouched {
+    _modes: Modes,
+}
 
-const PASTES_ARE_MARKED: &str = "\u{1b}[?2004h";
-const PASTES_ARE_NOT_MARKED: &str = "\u{1b}[?2004l";
+pub(super) const PASTES_ARE_MARKED: &str = "\u{1b}[?2004h";
+pub(super) const PASTES_ARE_NOT_MARKED: &str = "\u{1b}[?2004l";
 
 impl Untouched {
     /// `None`: standard input is not a terminal.
     pub(super) fn new() -> Option<Self> {
-        let before = tcgetattr(io::stdin()).ok()?;
-        let mut modes = before.clone();
         // The modes that the editor uses.
-        let changed =
-            InputModes::BRKINT | InputModes::ICRNL | InputModes::INPCK | InputModes::ISTRIP | InputModes::IXON;
-        modes.input_modes.remove(changed);
-        modes.control_modes.insert(ControlModes::CS8);
-        modes.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::IEXTEN | LocalModes::ISIG);
-        (modes.special_codes[SpecialCodeIndex::VMIN], modes.special_codes[SpecialCodeIndex::VTIME]) = (1, 0);
-        tcsetattr(io::stdin(), OptionalActions::Drain, &modes).ok()?;
+        let modes = Modes::without(LocalModes::ISIG)?;
         write(PASTES_ARE_MARKED);
-        Some(Self(before))
+        Some(Self { _modes: modes })
     }
 }
 
 impl Drop for Untouched {
     fn drop(&mut self) {
         write(PASTES_ARE_NOT_MARKED);
+    }
+}
+
+/// Other modes of the terminal, until this is dropped: it edits no lines, and echoes nothing.
+pub(super) struct Modes {
+    before: Termios,
+}
+
+impl Modes {
+    /// Lets Ctrl-C and Ctrl-Z still send signals. `None`: standard input is not a terminal.
+    pub(super) fn with_signals() -> Option<Self> {
+        Self::without(LocalModes::empty())
+    }
+
+    fn without(more: LocalModes) -> Option<Self> {
+        let before = tcgetattr(io::stdin()).ok()?;
+        let mut modes = before.clone();
+        let changed =
+            InputModes::BRKINT | InputModes::ICRNL | InputModes::INPCK | InputModes::ISTRIP | InputModes::IXON;
+        modes.input_modes.remove(changed);
+        modes.control_modes.insert(ControlModes::CS8);
+        modes.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::IEXTEN | more);
+        (modes.special_codes[SpecialCodeIndex::VMIN], modes.special_codes[SpecialCodeIndex::VTIME]) = (1, 0);
+        tcsetattr(io::stdin(), OptionalActions::Drain, &modes).ok()?;
+        Some(Self { before })
+    }
+}
+
+impl Drop for Modes {
+    fn drop(&mut self) {
         // The modes of a closed terminal cannot be restored.
-        let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &self.0);
+        let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &self.before);
     }
 }
 

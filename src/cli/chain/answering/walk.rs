@@ -226,7 +226,7 @@ impl<'a> Walk<'a> {
                 TypedLine::Command(Command::Edit) => match editor::write(&written) {
                     Ok(Some(text)) => {
                         written.clone_from(&text);
-                        (text, false)
+                        (answer::spelled_out(&asked.kind, &text), false)
                     }
                     Ok(None) => {
                         tell("the answer is empty, so it was not sent");
@@ -306,7 +306,7 @@ impl<'a> Walk<'a> {
             }
             // An answer that was already given here still counts.
             Err(TooLate::Delivered(error)) => {
-                CliError::from(error).without_hints().report();
+                tell(&format!("{error}; the new one was not recorded"));
                 Ok(WalkStep::Next)
             }
             Err(TooLate::Removed) => {
@@ -314,7 +314,7 @@ impl<'a> Walk<'a> {
                 Ok(WalkStep::Drop)
             }
             Err(TooLate::Closed(error)) => {
-                CliError::from(error).without_hints().report();
+                tell(&format!("{error}; yours was not recorded"));
                 Ok(WalkStep::Drop)
             }
         }

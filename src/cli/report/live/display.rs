@@ -134,6 +134,14 @@ impl LiveDisplay {
     }
 }
 
+impl Drop for LiveDisplay {
+    /// Also after an error, so that the terminal shows keys again.
+    fn drop(&mut self) {
+        self.watching.drain().for_each(|(_, watching)| watching.finish());
+        output::live::clear();
+    }
+}
+
 impl Shown {
     fn draw(&self) {
         let (columns, lines) = output::size_of_errors();
