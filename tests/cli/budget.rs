@@ -2,7 +2,7 @@
 
 use crate::gate::{Gate, wait_until};
 use crate::invocation::Running;
-use crate::world::World;
+use crate::world::{World, write_config};
 
 /// A root that asks and is then woken, and a child that replies.
 fn world() -> World {
@@ -51,6 +51,35 @@ fn nothing_is_started_once_it_is_spent_until_it_is_raised() {
 
     world.run(&["resume", &id, "--max-budget-usd", "0.05"]).prints("SGN_PEND_ONGOING");
     world.run(&["resume", &id, "--max-budget-usd", "0.06"]).prints("ok");
+}
+
+/// The stand-in says that each response cost a cent, whatever a person has set.
+#[test]
+fn a_price_that_a_person_has_set_counts_for_the_budget_while_an_agent_runs_and_afterwards() {
+    let price = |usd: &str| {
+        format!("[prices.claude-opus-4-8]\ninput = {usd}\noutput = {usd}\ncache-write = {usd}\ncache-read = {usd}\n")
+    };
+    let world = World::with_hooks();
+    let gate = world.gate("gate");
+    world.file("root.md", "run true\nhold gate\nrun true\nreply done\n");
+    write_config(&world, &price("1000"));
+    let spawn = world.command(["spawn", "root.md", "--max-budget-usd", "0.5"]).start();
+    gate.reached_by(1);
+    are_told(&world, 1);
+    gate.open_for_one();
+    let spawn = spawn.ends();
+    let id = spawn.started();
+    assert!(spawn.stderr.contains("waits for a larger budget: $"), "{spawn}");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    assert_eq!(world.starts(), 1, "an agent that has spent the budget does not start again");
+    let cost = |id: &str| world.run(&["show", id, "--json"]).json()["cost_usd"].as_f64().expect("a cost");
+    assert!(cost(&id) >= 0.5, "{}", cost(&id));
+    write_config(&world, &price("0.000001"));
+    world.file("root.md", format!("{}reply done\n", "run true\n".repeat(20)));
+    let cheap = world.run(&["spawn", "root.md", "--max-budget-usd", "0.1", "--json"]);
+    let cheap = cheap.succeeds().json();
+    assert_eq!(cheap["status"], "done", "{cheap:#}");
+    assert!(cost(cheap["id"].as_str().expect("an id")) < 0.01);
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub(crate) fn so_far(
 ) -> Result<f64, RuntimeError> {
     let transcript = transcript_of(frame, attempt);
     let (Spending { usage, requests, usd, estimated }, _) =
-        spent(store, frame, &store.attempts(frame.id)?, digest, transcript.as_deref())?;
+        spent(store, prices, frame, &store.attempts(frame.id)?, digest, transcript.as_deref())?;
     let Some(model) = digest.model.as_deref().filter(|_| estimated) else { return Ok(usd) };
     let before = store.counted(Counting::LastPriced(model))?.pop().map(|counted| counted.spent);
     let sent = usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens;
@@ -32,10 +32,11 @@ pub(crate) fn so_far(
     Ok(price.map_or(usd, |(price, _)| usd.max(price.cost(usage, Lifetime::FiveMinutes))))
 }
 
-/// What an attempt of `frame` spent, and what its session had spent when it ended. `attempts`: the frame's attempts;
-/// `transcript`: the transcript of its session.
+/// What an attempt of `frame` spent, and what its session had spent when it ended. `prices`: those that a person has set;
+/// `attempts`: the frame's attempts; `transcript`: the transcript of its session.
 pub(super) fn spent(
     store: &Store,
+    prices: &Prices,
     frame: &Frame,
     attempts: &[Attempt],
     digest: &Digest,
@@ -71,7 +72,11 @@ pub(super) fn spent(
         rate,
     };
     let carries_on = if accumulates { printed.unwrap_or(before) } else { Totals::default() };
-    Ok((account.spending(), written.total.unwrap_or(carries_on)))
+    let spending = account.spending();
+    // As the budget has counted it while the agent was running: otherwise an agent that has spent the budget would start again.
+    let price = digest.model.as_deref().and_then(|model| prices.configured(model));
+    let usd = price.map_or(spending.usd, |price| price.cost(spending.usage, Lifetime::FiveMinutes));
+    Ok((Spending { usd, ..spending }, written.total.unwrap_or(carries_on)))
 }
 
 /// What the session that a frame's next attempt forks has spent. Newer versions of Claude Code continue this count, and earlier

@@ -15,6 +15,7 @@ use crate::core::agent::child_worktree::pushed_worktree::Pushed;
 use crate::core::agent::denied_call::Denied;
 use crate::core::agent::reply_schema::ReplyShape;
 use crate::core::agent::situation::Situation;
+use crate::core::agent::usage::prices::Prices;
 use crate::core::agent::usage::{Spending, Totals};
 use crate::core::attempt::continuation::Way;
 use crate::core::attempt::ending::Ending;
@@ -113,6 +114,7 @@ fn pushed(
 /// Gathers the facts about an attempt, and completes the records of its requests.
 pub(super) fn gather(
     store: &Store,
+    prices: &Prices,
     frame: &Frame,
     begun: Begun,
     attempt: Attempt,
@@ -190,7 +192,7 @@ pub(super) fn gather(
         summarises: attempt.summarises.map(|_| frame.summary_lacks().unwrap_or_default().to_vec()),
     };
     steered(store, frame.id, &mut facts)?;
-    let (spending, total) = attempt_cost::spent(store, frame, &attempts, &digest, transcript.as_deref())?;
+    let (spending, total) = attempt_cost::spent(store, prices, frame, &attempts, &digest, transcript.as_deref())?;
     Ok(Gathered {
         facts,
         ended,

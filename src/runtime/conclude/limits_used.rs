@@ -5,14 +5,15 @@ use std::io::BufReader;
 use crate::claude::options::limits_left::{self, Left};
 use crate::claude::stream::output_reader;
 use crate::core::agent::claude_args::{ClaudeArgs, LIMITS, MAX_BUDGET, MAX_TURNS, number};
+use crate::core::agent::usage::prices::Prices;
 use crate::core::chain::frame::Frame;
 use crate::core::events::log_entry::LogEntry;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{Attempt, EventRecord, Store};
 
 /// How much is left for the next attempt of `frame`, which will have these arguments. Takes the rest of the chain's budget
-/// into account.
-pub(crate) fn left(store: &Store, frame: &Frame, args: &ClaudeArgs) -> Result<Left, RuntimeError> {
+/// into account, unless a person has set other `prices` than those by which `claude` counts.
+pub(crate) fn left(store: &Store, prices: &Prices, frame: &Frame, args: &ClaudeArgs) -> Result<Left, RuntimeError> {
     let args = match left_of_own(store, frame, args)? {
         Left::Some(args) => args,
         nothing @ Left::Nothing(_) => return Ok(nothing),
@@ -20,7 +21,10 @@ pub(crate) fn left(store: &Store, frame: &Frame, args: &ClaudeArgs) -> Result<Le
     let chain = store.chain_of(frame.id)?;
     let Some(max_usd) = chain.limits.max_budget_usd else { return Ok(Left::Some(args)) };
     let rest = max_usd - store.spent(frame.root)?.cost_usd - chain.others_usd;
-    Ok(Left::Some(if rest > 0.0 { limits_left::within(&args, rest) } else { args }))
+    let named = || frame.launch.model.clone();
+    let model = store.attempts(frame.id)?.pop().and_then(|attempt| attempt.model).or_else(named);
+    let has_own_price = model.is_some_and(|model| prices.configured(&model).is_some());
+    Ok(Left::Some(if rest > 0.0 && !has_own_price { limits_left::within(&args, rest) } else { args }))
 }
 
 /// Whether Claude Code reports that a budget is spent, and that budget is the rest of the chain's budget.

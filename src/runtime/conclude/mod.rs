@@ -16,6 +16,7 @@ mod unseen;
 use std::time::Duration;
 
 use crate::claude::processes::process::ProcessExit;
+use crate::core::agent::usage::prices::Prices;
 use crate::core::attempt::decision::{Decision, Fate, decide};
 use crate::core::attempt::meaning::Meaning;
 use crate::core::chain::frame::Frame;
@@ -29,9 +30,11 @@ use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::checkpoint;
 use crate::store::{Attempt, Attempts, Lease, Store, StoreError};
 
-/// Concludes the attempt of `frame` that is recorded as running. The lease proves that its process has ended.
+/// Concludes the attempt of `frame` that is recorded as running. The lease proves that its process has ended. `prices`: those
+/// that a person has set.
 pub(crate) fn conclude(
     store: &Store,
+    prices: &Prices,
     frame: &Frame,
     begun: Begun,
     exit: ProcessExit,
@@ -42,7 +45,7 @@ pub(crate) fn conclude(
         Some(host) => Printed::on_lost_host(host),
         None => Printed::read(store, frame, &attempt, exit, lease)?,
     };
-    finish(store, frame, begun, attempt, printed).map(Some)
+    finish(store, prices, frame, begun, attempt, printed).map(Some)
 }
 
 /// Concludes an attempt whose process could not be started.
@@ -50,6 +53,7 @@ pub(crate) fn conclude_unstarted(store: &Store, frame: &Frame, why: String) -> R
     let Some(attempt) = store.attempts(Attempts::RunningOf(frame.id))?.pop() else { return Ok(None) };
     finish(
         store,
+        &Prices::default(),
         frame,
         Begun::Here { silent: None, ran: Some(Duration::ZERO), pushed: None },
         attempt,
@@ -60,12 +64,13 @@ pub(crate) fn conclude_unstarted(store: &Store, frame: &Frame, why: String) -> R
 
 fn finish(
     store: &Store,
+    prices: &Prices,
     frame: &Frame,
     begun: Begun,
     attempt: Attempt,
     printed: Printed,
 ) -> Result<Decision, RuntimeError> {
-    let mut gathered = gather(store, frame, begun, attempt, printed)?;
+    let mut gathered = gather(store, prices, frame, begun, attempt, printed)?;
     let (decision, copies) = loop {
         let decision = decide(&gathered.facts);
         match record::record(store, frame, &gathered, &decision) {

@@ -274,7 +274,7 @@ impl Starting<'_> {
         let Self { store, own, frame, program, way, hooks, output_from, .. } = self;
         let is_summary = self.is_summary();
         let Recorded { id, text, takes_message, prompt, transcript, launch } = recorded;
-        let launch = match limits_used::left(store, frame, &launch.args)? {
+        let launch = match limits_used::left(store, &own.prices, frame, &launch.args)? {
             Left::Some(args) if is_summary => {
                 let hooks_run = hooks && !ways::are_hooks_disabled(frame);
                 Launch { args: limits_left::for_summary(&args, hooks_run), ..launch }

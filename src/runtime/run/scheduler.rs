@@ -356,7 +356,7 @@ impl Drive<'_> {
     ) -> Result<Option<Decision>, RuntimeError> {
         let Some(frame) = self.store.frame(id)? else { return Ok(None) };
         let begun = Begun::Here { silent: live.is_silent.then_some(live.way), ran: Some(live.began.elapsed()), pushed };
-        let concluded = conclude::conclude(self.store, &frame, begun, exit, &live.lease)?;
+        let concluded = conclude::conclude(self.store, &self.settings.prices, &frame, begun, exit, &live.lease)?;
         self.taken.remove(&id);
         self.worked = Timestamp::now();
         let Some(decision) = concluded else { return Ok(None) };

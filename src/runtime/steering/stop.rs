@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crate::claude::processes::orphan_processes::{self, LeftBy};
 use crate::claude::processes::process::{self, ProcessExit};
 use crate::claude::stream::output_reader::OutputFollower;
+use crate::core::agent::usage::prices::Prices;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::FrameState;
 use crate::core::housekeeping::hosting::Elsewhere;
@@ -91,7 +92,9 @@ pub(crate) fn conclude_ended(store: &Store, id: FrameId) -> Result<bool, Runtime
     let Some(lease) = Lease::try_take(store.dir(), id)? else { return Ok(false) };
     // Its runner may have just ended it, and recorded that.
     if let Some(frame) = runs()? {
-        let harvested = || conclude::conclude(store, &frame, Begun::Earlier, ProcessExit::Unknown, &lease);
+        // A command that only stops agents has no prices. What `claude` has reported counts.
+        let prices = Prices::default();
+        let harvested = || conclude::conclude(store, &prices, &frame, Begun::Earlier, ProcessExit::Unknown, &lease);
         failpoint::around(Step::Harvest, harvested)?;
     }
     Ok(true)

@@ -135,7 +135,8 @@ impl Prices {
         self.0.iter().map(|(model, price)| (model.as_str(), price))
     }
 
-    fn configured(&self, model: &str) -> Option<Price> {
+    /// The price that a person has set for a model.
+    pub(crate) fn configured(&self, model: &str) -> Option<Price> {
         let alike = || self.0.iter().find(|(name, _)| canonical(name) == canonical(model)).map(|(_, price)| *price);
         self.0.get(model).copied().or_else(alike)
     }

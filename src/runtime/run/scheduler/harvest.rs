@@ -38,7 +38,8 @@ impl Drive<'_> {
                 continue;
             };
             let Some(frame) = self.store.frame(node.id)? else { continue };
-            let harvested = || conclude::conclude(self.store, &frame, Begun::Earlier, exit, &lease);
+            let harvested =
+                || conclude::conclude(self.store, &self.settings.prices, &frame, Begun::Earlier, exit, &lease);
             if let Some(decision) = failpoint::around(Step::Harvest, harvested)? {
                 tracing::info!("{}", step(node.id, &node.title, "its runner had died"));
                 self.report_end(node.id)?;
