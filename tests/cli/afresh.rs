@@ -94,6 +94,18 @@ fn the_new_session_begins_with_the_task_the_summary_and_the_results() {
 }
 
 #[test]
+fn a_limit_that_keeps_an_agent_from_its_summary_is_raised_for_the_summary() {
+    let world = World::with_hooks();
+    world.file("root.md", "run true\nask When?\nreply {result}\n");
+    let id = world.run(&["spawn", "root.md", "--", "--max-turns=3"]).started();
+    let refused = afresh(&world, &id);
+    let again = format!("agent-cli resume {} --afresh -- --max-turns=6", &id[..8]);
+    assert!(refused.stderr.contains(&again), "{refused}");
+    world.run(&["resume", &id, "--afresh", "--", "--max-turns=6"]).succeeds();
+    assert!(world.run(&["show", &id]).stdout.contains("starts afresh in the session"));
+}
+
+#[test]
 fn what_a_person_sees() {
     let (world, id) = asking(World::with_hooks());
     insta::assert_snapshot!(afresh(&world, &id), @"
@@ -113,7 +125,12 @@ fn what_a_person_sees() {
     let opened = world.run(&["open", &id, "--earlier", "--print"]).succeeds().stdout.clone();
     assert!(opened.contains(&format!("--resume {} --fork-session", world.session(0))), "{opened}");
     // Its new session has not begun.
-    world.run(&["open", &id, "--print"]).exits_with(2);
+    insta::assert_snapshot!(world.run(&["open", &id, "--print"]), @"
+    --- stderr
+    error: [ID1:8] starts afresh: its new session has not begun
+    hint: agent-cli resume [ID1:8] begins it; agent-cli open [ID1:8] --earlier opens the one before
+    --- exit status: 2
+    ");
     insta::assert_snapshot!(afresh(&world, &id), @"
     --- stderr
     error: [ID1:8] has already written a summary: its next turn begins a new session

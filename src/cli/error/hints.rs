@@ -9,7 +9,7 @@ use crate::core::agent::child_worktree::{Held, Remedy, Worktree};
 use crate::core::housekeeping::hosting::{Elsewhere, NotTaken};
 use crate::core::id::FrameId;
 use crate::core::text::shell::{shell_path, shell_word};
-use crate::runtime::run::frame_error::{FrameError, FrameErrorKind};
+use crate::runtime::run::frame_error::{FrameError, FrameErrorKind, RaisedLimit};
 use crate::runtime::worktrees::worktree::WorktreeError;
 use crate::store::StoreError;
 
@@ -120,9 +120,11 @@ pub(crate) fn of(error: &FrameError, top: FrameId) -> Vec<String> {
                 (false, _) => then(&format!("restore the repository {in_repository}, which does not exist")),
             }]
         }
-        FrameErrorKind::Limit { raised: Some((chain, args)), .. } => {
+        FrameErrorKind::Limit { raised: Some(RaisedLimit { agent, is_for_summary, args }), .. } => {
             let words: Vec<String> = args.words().iter().map(|word| shell_word(word)).collect();
-            vec![format!("agent-cli resume {} -- {} continues with twice as much", chain.short(), words.join(" "))]
+            let (afresh, what) = if *is_for_summary { (" --afresh", "tries again") } else { ("", "continues") };
+            let command = format!("agent-cli resume {}{afresh} -- {}", agent.short(), words.join(" "));
+            vec![format!("{command} {what} with twice as much")]
         }
         FrameErrorKind::Stopped(_) => {
             // Not the chain: a group takes no instruction.

@@ -44,6 +44,9 @@ pub enum Meaning {
     Ended(Ending),
 }
 
+/// How the reason begins why an agent could not start afresh.
+pub(crate) const NO_SUMMARY: &str = "the summary could not be written";
+
 impl Meaning {
     /// The records take precedence over the agent's words: an agent that asked and then chats has paused nevertheless, and so
     /// has one whose process died after it asked. Whether the results exist already makes no difference: an answer may arrive
@@ -124,7 +127,7 @@ impl Meaning {
             Ending::Suspended => fresh_start::lacking(""),
             // Another try would send the same.
             Ending::Error(why) | Ending::Refused { why, .. } => {
-                let why = format!("the summary could not be written: {why}");
+                let why = format!("{NO_SUMMARY}: {why}");
                 return Self::NoSummary { lacks: Vec::new(), why, is_last: true };
             }
             ending => return Self::Ended(ending.clone()),

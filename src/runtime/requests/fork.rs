@@ -48,6 +48,9 @@ pub(crate) enum BadSource {
     /// It has not worked yet.
     #[error("{} has no conversation yet", .0.short())]
     Empty(FrameId),
+    /// It has written a summary for a new session.
+    #[error("{} starts afresh: its new session has not begun", .0.short())]
+    StartsAfresh(FrameId),
     /// A group has no agent.
     #[error("{} is a group of agents, which has no conversation: name one of them", .0.short())]
     Group(FrameId),
@@ -180,6 +183,13 @@ fn of_target(store: &Store, target: Target, id: &IdPrefix) -> Result<ForkSource,
     }
 }
 
+impl BadSource {
+    /// The agent has no conversation.
+    pub(crate) fn empty(frame: &Frame) -> Self {
+        if frame.summary().is_some() { Self::StartsAfresh(frame.id) } else { Self::Empty(frame.id) }
+    }
+}
+
 fn of_frame(store: &Store, frame: Frame) -> Result<ForkSource, RuntimeError> {
     if matches!(frame.state, FrameState::Running { .. }) {
         return Err(BadSource::Running(frame.id).into());
@@ -187,7 +197,7 @@ fn of_frame(store: &Store, frame: Frame) -> Result<ForkSource, RuntimeError> {
     if frame.task.is_group() {
         return Err(BadSource::Group(frame.id).into());
     }
-    let kept = frame.continues().filter(|_| frame.checkpoint.is_some()).ok_or(BadSource::Empty(frame.id))?;
+    let kept = frame.continues().filter(|_| frame.checkpoint.is_some()).ok_or_else(|| BadSource::empty(&frame))?;
     let attempts = store.attempts(frame.id)?;
     let Totals { usd: cost_usd, usage } = totals(&frame, &attempts, kept);
     let baseline =

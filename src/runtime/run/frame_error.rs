@@ -8,7 +8,7 @@ use crate::core::agent::child_worktree::Worktree;
 use crate::core::agent::claude_args::ClaudeArgs;
 use crate::core::attempt::decision::Decision;
 use crate::core::attempt::ending::{Ending, Objection};
-use crate::core::attempt::meaning::Meaning;
+use crate::core::attempt::meaning::{Meaning, NO_SUMMARY};
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::{Ended, FailureKind};
 use crate::core::id::FrameId;
@@ -87,7 +87,7 @@ pub(crate) enum FrameErrorKind {
         said: String,
         /// The chain, and all arguments for it with a limit twice as high; `None`: the limit is the agent's own, which a person
         /// cannot change.
-        raised: Option<(FrameId, ClaudeArgs)>,
+        raised: Option<RaisedLimit>,
     },
     /// The attempt ended badly.
     #[error("{0}")]
@@ -114,6 +114,16 @@ impl FrameErrorKind {
     }
 }
 
+/// A limit of `claude` that a person can raise.
+#[derive(Debug)]
+pub(crate) struct RaisedLimit {
+    /// What to resume.
+    pub agent: FrameId,
+    /// Whether the agent was to start afresh.
+    pub is_for_summary: bool,
+    pub args: ClaudeArgs,
+}
+
 impl FrameError {
     /// Adds arguments that would raise the limit that was reached, if this error is one.
     pub(crate) fn with_limit(self, store: &Store) -> Result<Self, RuntimeError> {
@@ -125,7 +135,9 @@ impl FrameError {
         let is_its_own = own.is_none_or(|own| own.has(&raised.name));
         let said = said.clone();
         let args = first.launch.args.with_only(raised);
-        Ok(Self { kind: FrameErrorKind::Limit { said, raised: (!is_its_own).then_some((frame.root, args)) }, ..self })
+        let (agent, is_for_summary) = if said.starts_with(NO_SUMMARY) { (frame.id, true) } else { (frame.root, false) };
+        let raised = (!is_its_own).then_some(RaisedLimit { agent, is_for_summary, args });
+        Ok(Self { kind: FrameErrorKind::Limit { said, raised }, ..self })
     }
 }
 

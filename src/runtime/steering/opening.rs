@@ -79,7 +79,7 @@ impl Opening {
                 .map(|copy| (OpenedFrom::Copy(copy.clone()), copy))
         };
         let found = located(frame.session).or_else(|| located(kept?.session)).or_else(copy);
-        let (source, transcript) = found.ok_or(BadSource::Empty(frame.id))?;
+        let (source, transcript) = found.ok_or_else(|| BadSource::empty(frame))?;
         let (program, cwd) = (frame.launch.claude.clone(), frame.cwd.clone());
         Ok((Self { program, source, cwd, config_dir: frame.launch.config_dir.clone() }, transcript))
     }
