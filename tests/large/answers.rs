@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 
 use crate::PATIENCE;
-use crate::extent::sample_or_all;
+use crate::extent::size;
 use crate::world::World;
 
-const QUESTIONS: [usize; 2] = [16, 500];
+const QUESTIONS: [usize; 3] = [16, 200, 500];
 /// How many processes answer at a time.
-const AT_ONCE: [usize; 2] = [8, 50];
+const AT_ONCE: [usize; 3] = [8, 50, 50];
 
 #[test]
 fn each_question_is_answered_once_and_each_chain_continued_once() {
     let world = World::new();
-    let (questions, at_once) = (sample_or_all(QUESTIONS[0], QUESTIONS[1]), sample_or_all(AT_ONCE[0], AT_ONCE[1]));
+    let (questions, at_once) = (size(QUESTIONS), size(AT_ONCE));
     world.file("asks.md", "ask When?\nreply {result}\n");
     for first in (0..questions).step_by(8) {
         let spawns: Vec<_> =

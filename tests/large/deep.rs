@@ -4,11 +4,11 @@ use std::fs;
 use std::time::Instant;
 
 use crate::PATIENCE;
-use crate::extent::sample_or_all;
+use crate::extent::size;
 use crate::world::World;
 
-/// How deep the chain is, in a sample and in a whole run. A longer test names its own number in the variable.
-const DEPTH: [usize; 2] = [100, 1000];
+/// How deep the chain is, in a sample, in the rest and in a whole run. A longer test names its own number in the variable.
+const DEPTH: [usize; 3] = [100, 400, 1000];
 const OTHER_DEPTH: &str = "AGENT_CLI_LARGE_DEPTH";
 
 /// How much memory, in kilobytes, the runner may use beyond its initial size.
@@ -19,7 +19,7 @@ const NOTE_MEMORY: &str = "run ps -o rss= -p $(ps -o ppid= -p $PPID) >> memory";
 
 fn depth() -> usize {
     let other = std::env::var(OTHER_DEPTH);
-    other.map_or_else(|_| sample_or_all(DEPTH[0], DEPTH[1]), |depth| depth.parse().expect("a depth"))
+    other.map_or_else(|_| size(DEPTH), |depth| depth.parse().expect("a depth"))
 }
 
 /// What the runner used at these moments, in kilobytes.
