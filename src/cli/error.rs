@@ -1,6 +1,7 @@
 //! Errors for people: the failure and its cause, hints, and an exit status.
 
 pub(crate) mod hints;
+pub(super) mod usage;
 
 use std::fmt;
 use std::io;
@@ -221,12 +222,7 @@ impl From<RuntimeError> for CliError {
             RuntimeError::Fork(error) => Self::usage(message).hint(match error {
                 BadSource::Running(id) => format!("agent-cli resume {} shows its status", id.short()),
                 BadSource::Empty(id) => format!("agent-cli show {} shows its status", id.short()),
-                BadSource::StartsAfresh(id) => {
-                    format!(
-                        "agent-cli resume {} begins it; agent-cli open {0} --earlier opens the one before",
-                        id.short()
-                    )
-                }
+                BadSource::StartsAfresh(id) => hints::starts_afresh(id),
                 BadSource::Group(id) => format!("agent-cli tree {} shows them", id.short()),
                 BadSource::NoWorkingDirectory(_) => "leave --fork-from out".to_owned(),
                 BadSource::Foreign(_) => "an agent can fork only conversations of its own chain".to_owned(),

@@ -22,13 +22,13 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use clap::builder::Styles;
-use clap::error::ErrorKind;
 use clap::{Arg, Args, ColorChoice, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use arguments::command_groups::{self, Group};
 use chain::request_from_agent;
 use context::Context;
 use error::CliError;
+use error::usage::{named_colour, usage_error, wants_json};
 use exit::ExitStatus;
 use output::{Manner, tell};
 
@@ -313,37 +313,9 @@ fn typed(words: &[String]) -> Typed {
     }
 }
 
-/// Whether a program reads the output. Works even if the arguments are invalid.
-fn wants_json(arguments: &[OsString]) -> bool {
-    arguments
-        .iter()
-        .take_while(|argument| *argument != "--")
-        .any(|argument| argument == "--json" || argument == "--stream")
-}
-
 /// Prints the error as JSON. It also goes to standard error, so it is not lost if this fails.
 fn print_error(error: &CliError) {
     let _ = output::print_json(&error.view());
-}
-
-/// Returns clap's message without the lines about usage.
-fn usage_error(error: &clap::Error) -> CliError {
-    let said = error.render().to_string();
-    let (message, rest) = said.split_once("\n\n").unwrap_or((&said, ""));
-    let message = match error.kind() {
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "no command was given",
-        _ => message.trim().trim_start_matches("error: "),
-    };
-    let tips = rest.lines().filter_map(|line| line.trim().strip_prefix("tip: "));
-    tips.fold(CliError::usage(message), CliError::hint)
-}
-
-/// The colour choice in arguments that cannot be parsed as a whole.
-fn named_colour(arguments: &[OsString]) -> ColorChoice {
-    let words = || arguments.iter().map(|word| word.to_string_lossy()).take_while(|word| word != "--");
-    let named = words().zip(words().skip(1)).filter(|(word, _)| word == "--color").map(|(_, value)| value.into_owned());
-    let joined = words().filter_map(|word| word.strip_prefix("--color=").map(str::to_owned));
-    named.chain(joined).find_map(|value| value.parse().ok()).unwrap_or_default()
 }
 
 /// Prints clap's output: help, or an error that quotes arguments.

@@ -137,6 +137,11 @@ pub(crate) fn of(error: &FrameError, top: FrameId) -> Vec<String> {
     }
 }
 
+/// Says how to begin the new session of an agent that has written a summary.
+pub(super) fn starts_afresh(agent: FrameId) -> String {
+    format!("agent-cli resume {} begins it; agent-cli open {0} --earlier opens the one before", agent.short())
+}
+
 /// Says how to retry agents that have failed while others of the chain wait: a resume of the chain does not.
 pub(crate) fn beside_others(failed: &[&FrameError]) -> Vec<String> {
     let (stopped, failed): (Vec<_>, Vec<_>) =
