@@ -62,12 +62,12 @@ fn of_stop(digest: &Digest, exit: ProcessExit) -> Ending {
 
 fn of_error(digest: &Digest, result: &ResultEvent, errors: &str) -> Ending {
     let worked = digest.worked;
-    if let Some(resets_at) = digest.limit_resets_at {
+    if let Some(Some(resets_at)) = digest.limit {
         return Ending::UsageLimit { resets_at, worked };
     }
     let why = [result.text.trim(), errors.trim()].into_iter().find(|text| !text.is_empty());
     let why = why.unwrap_or("claude reported an error without a message").to_owned();
-    if passes_by_itself(digest, result) {
+    if passes_by_itself(digest, result) || digest.limit.is_some() {
         return Ending::Unavailable { why, worked };
     }
     if worked { Ending::Error(why) } else { refused(digest, why) }
@@ -233,6 +233,20 @@ mod tests {
         assert!(matches!(ended(&lines, ProcessExit::Code(1), ""), Ending::UsageLimit { worked: false, .. }));
         let lines = format!("{WORK}\n{lines}");
         assert!(matches!(ended(&lines, ProcessExit::Code(1), ""), Ending::UsageLimit { worked: true, .. }));
+        for (at, is_known) in [
+            ("1795298091.5", true),
+            ("1795298091000", true),
+            ("99999999999999999", false),
+            ("-5", false),
+            ("\"soon\"", false),
+            ("null", false),
+        ] {
+            let limit = LIMIT.replace("1795298091", at);
+            let ending =
+                ended(&format!("{limit}\n{}", result(true, "You've hit your limit")), ProcessExit::Code(1), "");
+            assert_eq!(matches!(ending, Ending::UsageLimit { .. }), is_known, "{at}");
+            assert_eq!(matches!(ending, Ending::Unavailable { .. }), !is_known, "{at}");
+        }
         let lines = format!("{LIMIT}\n{}", result(false, "Jan 1st"));
         assert_eq!(ended(&lines, OK, ""), Ending::Reply("Jan 1st".into()));
     }

@@ -248,8 +248,8 @@ fn what_is_listed_without_an_id_is_of_this_project() {
     let answered = world.run(&["questions", "--all", "-p", "-n", "1"]);
     assert_eq!(answered.log, "there are more: agent-cli questions --all --all-projects --limit N\n");
     let waiting = world.run(&["ls", "-p", "-n", "1", "--status", "waiting"]);
-    assert_eq!(waiting.log, "1 chain more: agent-cli ls --all-projects --status waiting --limit N\n");
-    assert_eq!(world.run(&["ls", "-p", "-n", "1"]).log, "1 chain more: agent-cli ls --all-projects --limit N\n");
+    assert_eq!(waiting.log, "1 more chain: agent-cli ls --all-projects --status waiting --limit N\n");
+    assert_eq!(world.run(&["ls", "-p", "-n", "1"]).log, "1 more chain: agent-cli ls --all-projects --limit N\n");
 }
 
 #[test]

@@ -187,7 +187,7 @@ fn every_command_explains_itself() {
 
               FILE has a JSON Schema. An agent whose reply does not fit is told what is wrong, and
               replies again. If that does not fit either, it has failed. The JSON is printed without
-              what is around it. `claude` gets no other tools, and nothing that the schema refers to is
+              the text around it. `claude` gets no other tools, and nothing that the schema refers to is
               fetched.
 
           --model <MODEL>
@@ -222,7 +222,7 @@ fn every_command_explains_itself() {
 
               docs/question-files.md describes them. An agent that ends its turn with a last line
               QUESTION_POSTED:NAME has asked what is in DIR/pending/NAME.json. The answer may be given
-              as any other, or by a program in DIR/answered/NAME.json. DIR is made if it does not exist.
+              as any other, or by a program in DIR/answered/NAME.json. DIR is created if it does not exist.
 
           --claude <PATH>
               The claude program to run [default: $AGENT_CLI_CLAUDE, or claude in PATH]
@@ -286,10 +286,10 @@ fn every_command_explains_itself() {
               of the conversation are refused.
 
           --cold
-              With --fork, allow options with which the model has to read the conversation anew
+              With --fork, allow options that make the model read the whole conversation again
 
           --handoff
-              Make the new agent's reply the calling agent's reply, too
+              Let the new agent reply in place of the calling agent
 
               A tail call. The caller's turn ends with this call, as if it had replied itself. The call
               only returns if the new agent fails or is stopped, or if the caller has made another
@@ -1982,7 +1982,7 @@ fn every_command_explains_itself() {
     to run, and costs chains nothing.
 
     Prints a link with which one browser logs in. Each link works once; then the next one is printed. A
-    browser stays logged in for 30 days, also after a restart. Agents cannot use the page.
+    browser stays logged in for 30 days, even after a restart. Agents cannot use the page.
 
     The page has no TLS. To reach it from another machine, let `ssh -L` or a proxy that speaks TLS
     forward to it: whoever can read the network could otherwise read everything, and act as you.

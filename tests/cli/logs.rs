@@ -327,6 +327,8 @@ fn the_end_of_a_long_output_is_found_without_the_rest() {
         let line = json!({"type": "assistant", "message": {"content": content}, "timestamp": at(n)});
         writeln!(output, "{line}").expect("it can be written");
     }
+    let wrong = world.run(&["logs", &id, "--tail", "x"]);
+    assert!(wrong.exits_with(2).stderr.contains("it must be a whole number"), "{wrong}");
     let tail = world.run(&["logs", &id, "--tail", "3", "--json"]);
     assert_eq!(texts(&tail), ["number 19997", "number 19998", "number 19999"]);
     let since = world.run(&["logs", &id, "--since", &at(19_998), "--json"]);

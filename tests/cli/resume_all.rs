@@ -298,3 +298,16 @@ fn what_only_waits_for_a_person_to_continue_it_is_interrupted() {
     ");
     world.run(&["resume", "last"]).succeeds();
 }
+
+#[test]
+fn a_result_that_could_not_be_printed_can_be_printed_again() {
+    let world = World::new();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    world.answer("now");
+    let line = "agent-cli resume --all > /dev/full";
+    let refused = world.program("/bin/sh", ["-c", line]).run();
+    let hint = format!("hint: agent-cli resume {} prints the result again", &id[..8]);
+    assert!(refused.exits_with(1).stderr.contains(&hint), "{refused}");
+    world.run(&["resume", &id]).prints("now");
+}

@@ -2,6 +2,7 @@
 
 use rustix::process::Signal;
 
+use crate::gate::wait_until;
 use crate::world::World;
 
 fn waiting(wait: &str) -> (World, String) {
@@ -390,8 +391,49 @@ fn watch_tries_a_command_at_its_interval_and_sees_a_file_that_begins_to_match() 
     world.file("sign", "");
     world.file("status", "done");
     for id in ids {
-        crate::gate::wait_until("it is done", || world.run(&["show", &id, "--json"]).json()["status"] == "done");
+        wait_until("it is done", || world.run(&["show", &id, "--json"]).json()["status"] == "done");
     }
     watch.signal(Signal::TERM);
     watch.ends().succeeds();
+}
+
+#[test]
+fn a_run_that_only_tries_commands_tries_each_once_however_long_it_takes() {
+    let world = World::new();
+    world.file("root.md", "wait --command 'echo x >> marks; sleep 2; exit 1' --every 1s\nreply {results}\n");
+    let id = world.spawn_paused("root.md");
+    let tries = || world.marks().lines().count();
+    assert_eq!(tries(), 1);
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    assert_eq!(tries(), 2);
+    world.run(&["resume", "--all"]).succeeds();
+    assert_eq!(tries(), 3);
+}
+
+#[test]
+fn what_a_killed_run_was_trying_does_not_run_beside_the_next_try() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file(
+        "root.md",
+        "wait --command 'test -e begin || exit 1; trap \"\" TERM INT HUP; echo $$ >> pids; read x < gate; echo done'\nreply {results}\n",
+    );
+    let id = world.spawn_paused("root.md");
+    world.file("begin", "");
+    let begun = || std::fs::read_to_string(world.project().join("pids")).unwrap_or_default();
+    let resume = |tries: usize| {
+        let resume = world.command(["resume", &id]).start();
+        wait_until("the command runs", || begun().lines().count() == tries);
+        resume
+    };
+    let killed = resume(1);
+    killed.kill();
+    killed.ends();
+    let next = resume(2);
+    let runs = |pid: &str| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| !words.is_empty());
+    let pids = begun();
+    let alive: Vec<&str> = pids.lines().filter(|pid| runs(pid)).collect();
+    assert_eq!(alive, [pids.lines().last().expect("a pid")], "{pids}");
+    gate.open_for_one();
+    next.ends().prints("done");
 }

@@ -49,7 +49,7 @@ impl LeftBy {
 /// Processes that this one started are below it. The whole machine is only searched for processes that another runner may have
 /// left behind, and then once for all frames.
 pub(crate) fn end(state_dir: &Path, frame: FrameId, left_by: LeftBy) -> usize {
-    let mark = FrameMark { frame: format!("{FRAME}={frame}"), state_dir };
+    let mark = FrameMark { frame: format!("{FRAME}={frame}"), state_dir, of: Marked::Agent };
     match left_by {
         LeftBy::Nobody => 0,
         LeftBy::This if children::kept_since().is_some() => end_among(&mark, || {
@@ -59,6 +59,12 @@ pub(crate) fn end(state_dir: &Path, frame: FrameId, left_by: LeftBy) -> usize {
         LeftBy::Another { ended: Some(ended) } if !LastScan::has(frame, ended) => 0,
         LeftBy::This | LeftBy::Another { .. } => end_among(&mark, process_table::all),
     }
+}
+
+/// Ends the commands that an agent waits for and that a killed process was running. Returns how many processes there were.
+pub(crate) fn end_commands(state_dir: &Path, frame: FrameId) -> usize {
+    let mark = FrameMark { frame: format!("{FRAME}={frame}"), state_dir, of: Marked::Commands };
+    end_among(&mark, process_table::all)
 }
 
 fn end_among(mark: &FrameMark<'_>, among: impl Fn() -> Vec<Pid>) -> usize {
@@ -112,19 +118,27 @@ struct FrameMark<'a> {
     frame: String,
     /// A copy of a state directory contains frames with the same ids.
     state_dir: &'a Path,
+    of: Marked,
+}
+
+/// What started a process that has a frame's mark.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Marked {
+    Agent,
+    /// A process of this program, which runs the commands that the agent waits for, and normally ends them.
+    Commands,
 }
 
 impl FrameMark<'_> {
     fn is_on(&self, pid: Pid) -> bool {
         let environment = Environment::read(pid);
-        // The mark of a command that an agent waits for. It belongs to agent-cli, not to the agent, and ends with its runner.
-        let is_no_attempt = || environment.has(&format!("{ATTEMPT}={NO_ATTEMPT}"));
+        let is_of_command = || environment.has(&format!("{ATTEMPT}={NO_ATTEMPT}"));
         let is_here = || {
             environment
                 .value(STATE_DIR)
                 .is_some_and(|dir| process_table::is_same_directory(Path::new(&dir), self.state_dir))
         };
-        environment.has(&self.frame) && is_here() && !is_no_attempt()
+        environment.has(&self.frame) && is_here() && is_of_command() == (self.of == Marked::Commands)
     }
 }
 

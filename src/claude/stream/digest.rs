@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::claude::stream::asking_hooks::AskingHooks;
 use crate::claude::stream::background_work::{self, BackgroundTask, Jobs};
 use crate::claude::stream::denials::Denials;
-use crate::claude::stream::event::{ResultEvent, StreamBlock, StreamEvent};
+use crate::claude::stream::event::{self, ResultEvent, StreamBlock, StreamEvent};
 use crate::claude::stream::rights::Rights;
 use crate::claude::stream::tokens::{Answers, ContextSize};
 use crate::claude::stream::tool_calls::ToolCalls;
@@ -26,8 +26,8 @@ pub(crate) struct Digest {
     pub api_error: Option<String>,
     /// Whether Claude Code wrote a message in the agent's name, usually an error of the API.
     pub worded: bool,
-    /// When the usage limit that stopped it ends.
-    pub limit_resets_at: Option<Timestamp>,
+    /// When the usage limit that stopped it ends, as far as that is known.
+    pub limit: Option<Option<Timestamp>>,
     /// The result of the call that was open when the run began: it comes before the model's first message.
     pub returned: Option<Returned>,
     /// The tool calls of the agent and its subagents.
@@ -119,8 +119,7 @@ impl Digest {
             Some("assistant" | "user") => self.calls.absorb_of_subagent(event),
             Some("rate_limit_event") => {
                 let info = &event.rate_limit_info;
-                let resets_at = info["resetsAt"].as_i64().and_then(|at| Timestamp::from_second(at).ok());
-                self.limit_resets_at = resets_at.filter(|_| info["status"] == "rejected");
+                self.limit = (info["status"] == "rejected").then(|| event::limit_resets_at(info));
             }
             Some("result") => {
                 self.size.absorb_models(&event.model_usage);
@@ -346,9 +345,9 @@ mod tests {
         let event = |status| {
             format!(r#"{{"type":"rate_limit_event","rate_limit_info":{{"status":"{status}","resetsAt":1795298091}}}}"#)
         };
-        assert!(digest(&[&event("allowed")]).limit_resets_at.is_none());
-        let limit = digest(&[&event("rejected")]).limit_resets_at;
-        assert_eq!(limit, Some(Timestamp::from_second(1_795_298_091).unwrap()));
+        assert!(digest(&[&event("allowed")]).limit.is_none());
+        let limit = digest(&[&event("rejected")]).limit;
+        assert_eq!(limit, Some(Some(Timestamp::from_second(1_795_298_091).unwrap())));
     }
 
     #[test]

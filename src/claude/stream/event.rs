@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_with::{DefaultOnError, VecSkipError, serde_as};
@@ -227,6 +228,15 @@ pub(crate) fn is_cut_short(text: &str, beside: &Value) -> bool {
 /// Whether the result belongs to a command that was killed or asked to end.
 pub(crate) fn is_of_a_killed_command(text: &str) -> bool {
     ["Exit code 130", "Exit code 137", "Exit code 143"].iter().any(|words| text.starts_with(words))
+}
+
+/// When a usage limit ends, according to an event about it: in seconds since 1970, or in milliseconds.
+pub(crate) fn limit_resets_at(info: &Value) -> Option<Timestamp> {
+    /// More seconds than this are milliseconds: in seconds, they would be in the year 5138.
+    const MOST: f64 = 1e11;
+    let at = info["resetsAt"].as_f64().filter(|at| at.is_finite() && *at > 0.0)?;
+    let seconds = if at > MOST { at / 1e3 } else { at };
+    Timestamp::from_second(seconds as i64).ok().filter(|_| seconds <= MOST)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::claude::stream::event::{ResultEvent, StreamBlock, StreamEvent};
+use crate::claude::stream::event::{self, ResultEvent, StreamBlock, StreamEvent};
 use crate::core::agent::usage::{Usage, rounded_usd};
 use crate::core::events::agent_event::AgentEventKind;
 use crate::core::text::escape::shortened;
@@ -120,7 +120,7 @@ fn returned(block: &StreamBlock) -> Option<AgentEventKind> {
 }
 
 fn rate_limit(info: &Value) -> Option<AgentEventKind> {
-    let resets_at = info["resetsAt"].as_i64().and_then(|at| Timestamp::from_second(at).ok());
+    let resets_at = event::limit_resets_at(info);
     Some(AgentEventKind::RateLimit {
         status: text(&info["status"])?,
         rate_limit_type: text(&info["rateLimitType"]),

@@ -15,6 +15,11 @@ pub(crate) mod trailing_args;
 use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
 
+/// Parses a number of at least 0.
+pub(crate) fn whole_number(text: &str) -> Result<usize, &'static str> {
+    text.parse().map_err(|_| "it must be a whole number")
+}
+
 /// Parses a number of at least 1.
 pub(crate) fn at_least_one<N>(text: &str) -> Result<N, &'static str>
 where

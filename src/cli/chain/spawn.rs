@@ -94,11 +94,11 @@ pub(crate) struct Spawn {
     #[arg(long, conflicts_with = "fork_from", help_heading = "In a call of an agent")]
     fork: bool,
 
-    /// With --fork, allow options with which the model has to read the conversation anew
+    /// With --fork, allow options that make the model read the whole conversation again
     #[arg(long, requires = "fork", hide_short_help = true, help_heading = "In a call of an agent")]
     cold: bool,
 
-    /// Make the new agent's reply the calling agent's reply, too
+    /// Let the new agent reply in place of the calling agent
     ///
     /// A tail call. The caller's turn ends with this call, as if it had replied itself. The call only returns if the new agent
     /// fails or is stopped, or if the caller has made another request or is sent a message.
@@ -129,7 +129,7 @@ pub(crate) struct Spawn {
     /// Accept only JSON that fits the schema in FILE
     ///
     /// FILE has a JSON Schema. An agent whose reply does not fit is told what is wrong, and replies again. If that does not fit either, it has failed.
-    /// The JSON is printed without what is around it. `claude` gets no other tools, and nothing that the schema refers to is fetched.
+    /// The JSON is printed without the text around it. `claude` gets no other tools, and nothing that the schema refers to is fetched.
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
 
@@ -164,7 +164,7 @@ pub(crate) struct Spawn {
     /// Take files in this folder as questions
     ///
     /// docs/question-files.md describes them. An agent that ends its turn with a last line QUESTION_POSTED:NAME has asked what is in DIR/pending/NAME.json. The
-    /// answer may be given as any other, or by a program in DIR/answered/NAME.json. DIR is made if it does not exist.
+    /// answer may be given as any other, or by a program in DIR/answered/NAME.json. DIR is created if it does not exist.
     #[arg(long, value_name = "DIR")]
     questions_dir: Option<PathBuf>,
 

@@ -29,7 +29,7 @@ use crate::store::{StateDir, Store, note_token_file};
 /// allowed or denied, and chains started, resumed and stopped. It needs no chain to run, and costs chains nothing.
 ///
 /// Prints a link with which one browser logs in. Each link works once; then the next one is printed. A browser stays logged in
-/// for 30 days, also after a restart. Agents cannot use the page.
+/// for 30 days, even after a restart. Agents cannot use the page.
 ///
 /// The page has no TLS. To reach it from another machine, let `ssh -L` or a proxy that speaks TLS forward to it: whoever can
 /// read the network could otherwise read everything, and act as you.

@@ -17,13 +17,20 @@ const LONG: usize = 200;
 
 /// Prints the line, or the object of `--json`. A failure is printed as an error message.
 pub(crate) fn print(report: &StatusReport, output_options: OutputOptions) -> Result<ExitStatus, CliError> {
-    if output_options.json {
-        status_report::print_object(report)?;
+    let again = format!("agent-cli resume {} prints the result again", report.top.short());
+    let printed = if output_options.json {
+        status_report::print_object(report)
     } else if let Some(text) = in_words(&report.status)
         && !output::is_quiet()
         && !(has_failed(&report.status) && output::is_read_by_a_person())
     {
-        print_line(&format!("{} {text}", report.top.short()))?;
+        print_line(&format!("{} {text}", report.top.short()))
+    } else {
+        Ok(())
+    };
+    printed.map_err(|error| CliError::from(error).hint(&again))?;
+    if output::was_unread() && report.status.reply().is_some() {
+        output::hint(&status_report::unread(&again));
     }
     Ok(match &report.status {
         ChainStatus::Done(_) => ExitStatus::Ok,

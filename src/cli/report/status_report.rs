@@ -171,11 +171,16 @@ pub(crate) fn print(report: &StatusReport, output_options: OutputOptions) -> Res
     let again = format!("agent-cli resume {} prints the result again", report.top.short());
     let exit = print_parts(report, output_options, &again)?;
     if output::was_unread() {
-        output::hint(&format!("standard output was closed: {again}"));
+        output::hint(&unread(&again));
     } else if report.status.reply().is_some() && output::was_closed() {
         output::hint(&format!("standard output is closed or /dev/null: {again}"));
     }
     Ok(exit)
+}
+
+/// Says how to print a result `again` that nobody has read.
+pub(super) fn unread(again: &str) -> String {
+    format!("standard output was closed: {again}")
 }
 
 fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str) -> Result<ExitStatus, CliError> {

@@ -12,6 +12,7 @@ use crate::app::lists::single_agent;
 use crate::cli::arguments::id_completion;
 use crate::cli::arguments::pager_option::PagerOption;
 use crate::cli::arguments::since::{Since, since};
+use crate::cli::arguments::whole_number;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -59,7 +60,7 @@ pub(crate) struct Logs {
     since: Option<Since>,
 
     /// Only the last N events, and with --follow what comes after them
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_number)]
     tail: Option<usize>,
 
     /// Print all of every text, call and result

@@ -306,6 +306,7 @@ fn report(omitted: Omitted, command: &ListCommand) {
         tell(&format!("{} that {} done: {}", chains(done), is(done), command.with("--all")));
     }
     if more > 0 {
-        tell(&format!("{} more: {}", chains(more), command.with("--limit N")));
+        let s = if more == 1 { "" } else { "s" };
+        tell(&format!("{more} more chain{s}: {}", command.with("--limit N")));
     }
 }

@@ -127,7 +127,9 @@ impl Drive<'_> {
             self.driven.no_place = None;
             let (look_again, queue) = self.start_what_can_run(&tree).await?;
             if !self.stop.borrow().any() {
-                self.events.tries.start(self.store, &tree, self.tries_since())?;
+                // A process that only runs commands would otherwise never end if a try takes longer than the interval.
+                let once = self.live.is_empty();
+                self.events.tries.start(self.store, &tree, self.tries_since(), once)?;
             }
             let busy = self.driven.busy.iter().map(|busy| busy.frame).collect();
             let watched = Watched::new(&tree, &prints, &self.attempted, busy, self.tries_since());

@@ -9,6 +9,9 @@
 //!
 //! Only the last is a right. Several processes may run parts of one chain; a lease decides which of them runs a frame.
 
+use std::fs::{self, File};
+use std::path::PathBuf;
+
 use crate::core::id::FrameId;
 use crate::store::error::{Result, StoreError};
 use crate::store::files::durable::make_private;
@@ -87,14 +90,14 @@ impl Serving {
             make_private(&folder).map_err(broken)?;
         }
         let mark = Mark::set(&file)?;
-        std::fs::write(&file, address).map_err(broken)?;
+        fs::write(&file, address).map_err(broken)?;
         Ok(Self { _mark: mark })
     }
 
     /// The address of the page; `None`: no process serves it. Creates nothing.
     pub(crate) fn address(dir: &StateDir) -> Result<Option<String>> {
         let file = dir.page().join(ADDRESS);
-        let read = || std::fs::read_to_string(&file).map_err(|error| StoreError::io(&file, error));
+        let read = || fs::read_to_string(&file).map_err(|error| StoreError::io(&file, error));
         if Mark::is_set(&file)? {
             read().map(|address| Some(address).filter(|address| !address.is_empty()))
         } else {
@@ -126,6 +129,8 @@ impl Watching {
 /// The right to run the commands that an agent waits for, so that two processes never run one at the same time.
 #[derive(Debug)]
 pub(crate) struct Trying {
+    path: PathBuf,
+    was_interrupted: bool,
     _right: Right,
 }
 
@@ -133,7 +138,17 @@ impl Trying {
     /// Takes the right, unless another process has it. Never waits.
     pub(crate) fn try_take(dir: &StateDir, frame: FrameId) -> Result<Option<Self>> {
         dir.frame_dir(frame).map_err(|error| StoreError::io(&dir.frame_path(frame), error))?;
-        Ok(Right::try_take(&dir.commands(frame))?.map(|right| Self { _right: right }))
+        let path = dir.commands(frame);
+        let Some(right) = Right::try_take(&path)? else { return Ok(None) };
+        let was_interrupted = fs::metadata(&path).is_ok_and(|found| found.len() > 0);
+        // On a full disk, a command that this process would leave behind is not noticed.
+        let _ = fs::write(&path, "running");
+        Ok(Some(Self { path, was_interrupted, _right: right }))
+    }
+
+    /// Whether the last process that had the right was killed. Its commands may still be running.
+    pub(crate) fn was_interrupted(&self) -> bool {
+        self.was_interrupted
     }
 
     /// Whether a process has the right. Creates nothing.
@@ -142,9 +157,14 @@ impl Trying {
     }
 }
 
+impl Drop for Trying {
+    fn drop(&mut self) {
+        let _ = File::options().write(true).open(&self.path).and_then(|file| file.set_len(0));
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
 
     use super::*;
 
@@ -166,8 +186,8 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let dir = StateDir::new(temp.path()).unwrap();
         let root = FrameId::random();
-        std::fs::create_dir_all(dir.frames()).unwrap();
-        std::fs::write(dir.frame_path(root), "not a directory").unwrap();
+        fs::create_dir_all(dir.frames()).unwrap();
+        fs::write(dir.frame_path(root), "not a directory").unwrap();
         assert!(Driving::is_marked(&dir, root).is_err());
     }
 

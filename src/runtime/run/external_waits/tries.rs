@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use jiff::Timestamp;
 use tokio::task::{AbortHandle, JoinSet};
 
+use crate::claude::processes::orphan_processes;
 use crate::core::chain::tree::Tree;
 use crate::core::id::{FrameId, RequestId};
 use crate::core::waits::conditions::{External, Try};
@@ -29,6 +30,8 @@ struct Key {
 #[derive(Debug, Default)]
 pub(crate) struct Tries {
     running: HashMap<Key, AbortHandle>,
+    /// When each command was started last.
+    started: HashMap<Key, Timestamp>,
     /// The right to run the commands of these frames.
     taken: HashMap<FrameId, Trying>,
     ends: JoinSet<(Key, CheckResult)>,
@@ -47,8 +50,14 @@ impl Tries {
     }
 
     /// Starts the commands that are due, and ends those that are no longer waited for. `since`: commands without an interval
-    /// are due if they were not tried since.
-    pub(crate) fn start(&mut self, store: &Store, tree: &Tree, since: Timestamp) -> Result<(), RuntimeError> {
+    /// are due if they were not tried since. `once`: no command is started twice since then, whatever its interval.
+    pub(crate) fn start(
+        &mut self,
+        store: &Store,
+        tree: &Tree,
+        since: Timestamp,
+        once: bool,
+    ) -> Result<(), RuntimeError> {
         let waited_for: HashSet<RequestId> = open_requests::waits(tree).map(|(request, ..)| request).collect();
         self.running.retain(|Key { request, .. }, task| {
             let is_open = waited_for.contains(request);
@@ -67,7 +76,8 @@ impl Tries {
                 if self.ends.len() >= MOST {
                     return Ok(());
                 }
-                if self.running.contains_key(&key) || !self.takes(store, frame)? {
+                let was_started = || self.started.get(&key).is_some_and(|started| *started >= since);
+                if self.running.contains_key(&key) || once && was_started() || !self.takes(store, frame)? {
                     continue;
                 }
                 let Some(known) = store.frame(frame)? else { break };
@@ -77,6 +87,7 @@ impl Tries {
                 let (dir, command) = (store.dir().path().to_owned(), tried.command.to_owned());
                 let look = async move { (key, command::run(&dir, &known, &command, tried.timeout).await) };
                 self.running.insert(key, self.ends.spawn(look));
+                self.started.insert(key, Timestamp::now());
             }
         }
         Ok(())
@@ -87,8 +98,12 @@ impl Tries {
         if self.taken.contains_key(&frame) {
             return Ok(true);
         }
-        let taken = Trying::try_take(store.dir(), frame)?.map(|trying| self.taken.insert(frame, trying));
-        Ok(taken.is_some())
+        let Some(trying) = Trying::try_take(store.dir(), frame)? else { return Ok(false) };
+        if trying.was_interrupted() {
+            orphan_processes::end_commands(store.dir().path(), frame);
+        }
+        self.taken.insert(frame, trying);
+        Ok(true)
     }
 
     /// Waits for the next command to end; `None`: a command was ended from here, or none is running.
