@@ -311,3 +311,21 @@ fn a_result_that_could_not_be_printed_can_be_printed_again() {
     assert!(refused.exits_with(1).stderr.contains(&hint), "{refused}");
     world.run(&["resume", &id]).prints("now");
 }
+
+#[test]
+fn a_signal_ends_a_run_whose_result_nothing_reads() {
+    let world = World::new();
+    world.file("root.md", "ask When?\nbigreply 200000\n");
+    let id = world.spawn_paused("root.md");
+    world.answer("now");
+    for command in ["resume --all --json".to_owned(), format!("resume {id}")] {
+        // Its own pipe, from which it does not read.
+        let line = format!("mkfifo pipe$$ && exec 3<>pipe$$ && exec agent-cli {command} >&3");
+        let mut resume = world.program("/bin/sh", ["-c", &line]).start();
+        wait_until("it is done", || world.run(&["show", &id, "--json"]).json()["status"] == "done");
+        resume.signal(Signal::TERM);
+        wait_until("it has ended", || resume.has_ended());
+    }
+    let printed = world.run(&["resume", &id]);
+    assert_eq!(printed.succeeds().stdout.len(), 200_001);
+}

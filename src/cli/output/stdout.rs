@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anstyle::{AnsiColor, Style};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::cli::output::screen::{self, Stream};
@@ -16,6 +17,7 @@ use crate::cli::output::{live, pager};
 use crate::core::text::bars::Changed;
 use crate::core::text::escape;
 use crate::failpoint::{self, Step};
+use crate::runtime::run::signals;
 
 /// Why a result was not printed.
 #[derive(Debug, thiserror::Error)]
@@ -156,8 +158,36 @@ fn write_out(text: &str) -> Result<(), PrintError> {
         return as_read(taken);
     }
     let mut out = io::stdout().lock();
-    let mut print = || failpoint::around(Step::Print, || out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    let mut print = || failpoint::around(Step::Print, || write_all(&mut out, text.as_bytes()));
     as_read(if io::stdout().is_terminal() { live::above(print) } else { print() })
+}
+
+/// Writes everything. If signals do not end this program by themselves, one of them ends the wait for a reader.
+fn write_all(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    /// A pipe that has room takes as much at once.
+    const PIECE: usize = 4096;
+    if !signals::are_handled() {
+        return out.write_all(bytes).and_then(|()| out.flush());
+    }
+    bytes.chunks(PIECE).try_for_each(|piece| {
+        wait_for_reader()?;
+        out.write_all(piece).and_then(|()| out.flush())
+    })
+}
+
+fn wait_for_reader() -> io::Result<()> {
+    const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
+    let stdout = io::stdout();
+    loop {
+        match poll(&mut [PollFd::new(&stdout, PollFlags::OUT)], Some(&LOOK)) {
+            Ok(0) | Err(Errno::INTR) if signals::is_one_unseen() => {
+                return Err(io::Error::other("a signal came while nothing was reading it"));
+            }
+            Ok(0) | Err(Errno::INTR) => {}
+            // Writing says what is wrong.
+            Ok(_) | Err(_) => return Ok(()),
+        }
+    }
 }
 
 fn as_read(written: io::Result<()>) -> Result<(), PrintError> {

@@ -1,8 +1,8 @@
 //! Counts Ctrl-C and similar signals; [`crate::core::attempt::stop_steps`] says what each of them means.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use rustix::process::Signal;
 use signal_hook::flag;
@@ -51,19 +51,46 @@ pub(crate) fn outlive_full_files() {
     let _ = flag::register(Signal::XFSZ.as_raw(), Arc::default());
 }
 
+/// Whether a signal has arrived that no listener has seen yet.
+static UNSEEN: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+/// Whether this program listens for signals.
+static LISTENS: AtomicBool = AtomicBool::new(false);
+
+/// Whether a signal no longer ends this program by itself.
+pub(crate) fn are_handled() -> bool {
+    LISTENS.load(Ordering::Relaxed)
+}
+
+/// Whether a signal has arrived that no listener has seen, because its thread is busy.
+pub(crate) fn is_one_unseen() -> bool {
+    UNSEEN.load(Ordering::Relaxed)
+}
+
 /// Listens from now on. Without a listener, a signal would end agent-cli and leave its agents running.
 pub(crate) fn listen() -> io::Result<watch::Receiver<Signals>> {
     let (sender, receiver) = watch::channel(Signals::default());
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hang_up = signal(SignalKind::hangup())?;
+    if !LISTENS.swap(true, Ordering::Relaxed) {
+        for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+            flag::register(signal.as_raw(), Arc::clone(&UNSEEN))?;
+        }
+    }
     tokio::spawn(async move {
         loop {
-            tokio::select! {
-                _ = interrupt.recv() => if LENT.load(Ordering::Relaxed) > 0 { continue },
-                _ = terminate.recv() => sender.send_modify(|signals| signals.is_shutdown |= signals.sent == 0),
+            let arrived = tokio::select! {
+                _ = interrupt.recv() => Signal::INT,
+                _ = terminate.recv() => Signal::TERM,
+                _ = hang_up.recv() => Signal::HUP,
+            };
+            UNSEEN.store(false, Ordering::Relaxed);
+            match arrived {
+                Signal::INT if LENT.load(Ordering::Relaxed) > 0 => continue,
+                Signal::TERM => sender.send_modify(|signals| signals.is_shutdown |= signals.sent == 0),
                 // A closed terminal sends several hang-ups, from its shell and from the system: this is not a second request.
-                _ = hang_up.recv() => if sender.borrow().any() { continue },
+                Signal::HUP if sender.borrow().any() => continue,
+                _ => {}
             }
             sender.send_modify(|signals| signals.sent += 1);
             if sender.is_closed() {
