@@ -186,8 +186,8 @@ fn every_command_explains_itself() {
               Accept only JSON that fits the schema in FILE
 
               FILE has a JSON Schema. An agent whose reply does not fit is told what is wrong, and
-              replies again. If that does not fit either, it has failed. The JSON is printed without
-              the text around it. `claude` gets no other tools, and nothing that the schema refers to is
+              replies again. If that does not fit either, it has failed. The JSON is printed without the
+              text around it. `claude` gets no other tools, and nothing that the schema refers to is
               fetched.
 
           --model <MODEL>
@@ -222,7 +222,8 @@ fn every_command_explains_itself() {
 
               docs/question-files.md describes them. An agent that ends its turn with a last line
               QUESTION_POSTED:NAME has asked what is in DIR/pending/NAME.json. The answer may be given
-              as any other, or by a program in DIR/answered/NAME.json. DIR is created if it does not exist.
+              as any other, or by a program in DIR/answered/NAME.json. DIR is created if it does not
+              exist.
 
           --claude <PATH>
               The claude program to run [default: $AGENT_CLI_CLAUDE, or claude in PATH]
