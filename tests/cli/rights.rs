@@ -41,7 +41,7 @@ impl Team {
     fn refuses(&self, args: &[&str], action: &str, right: &str) {
         let (user, project) = (&self.user, self.project());
         let refused = self.other.run(args);
-        refused.exits_with(1).says(&format!("{user} may not {action} in {project}"));
+        refused.exits_with(2).says(&format!("{user} may not {action} in {project}"));
         let hint = format!("agent-cli access grant {user} {right} --project {project}");
         assert!(refused.stderr.contains(&hint), "{refused}");
     }
@@ -175,7 +175,7 @@ fn whoever_steers_does_not_answer_or_start() {
     team.keeps("DELETE FROM frames");
     team.other.file("more.md", "reply more\n");
     let refused = team.other.run(&["spawn", "more.md"]);
-    refused.exits_with(1).says(&format!("{} may not start, continue or remove chains", team.user));
+    refused.exits_with(2).says(&format!("{} may not start, continue or remove chains", team.user));
     assert_eq!(team.other.starts(), 0);
     team.other.run(&["stop", &id]).succeeds();
     assert_eq!(listed(&team.owner), ["stopped"]);
