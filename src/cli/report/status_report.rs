@@ -178,7 +178,7 @@ pub(crate) fn print(report: &StatusReport, output_options: OutputOptions) -> Res
     Ok(exit)
 }
 
-/// Says how to print a result `again` that nobody has read.
+/// Says how to print a result `again` that was not read.
 pub(super) fn unread(again: &str) -> String {
     format!("standard output was closed: {again}")
 }

@@ -116,7 +116,7 @@ fn ask(
     Ok(())
 }
 
-/// What the chain waits for, if somebody has paused it meanwhile and nothing else in it can continue.
+/// What the chain waits for, if a person has paused it in the meantime and nothing else in it can continue.
 fn paused(store: &Store, top: FrameId) -> Result<Option<Vec<Blocker>>, CliError> {
     let blockers = store.tree(top)?.blockers(Timestamp::now());
     let is_paused = blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Paused { .. }));
