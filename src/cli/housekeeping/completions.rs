@@ -85,9 +85,11 @@ pub(crate) fn complete(program: impl Fn() -> Command, arguments: &[OsString]) ->
 /// A space at its end separates it from the next one. `quote` is the first character of the word that is completed.
 fn with_backslashes(word: &str, quote: Option<char>) -> String {
     let (word, space) = word.strip_suffix(' ').map_or((word, ""), |word| (word, " "));
+    if quote == Some('\'') {
+        // Only a quote means anything there. It cannot be escaped: the text ends before it and begins again behind it.
+        return word.replace('\'', r"'\''") + space;
+    }
     let is_plain = |c: char| match quote {
-        // Within these, a quote ends the text, and nothing else means anything.
-        Some('\'') => true,
         Some('"') => !"\"\\$`!".contains(c),
         _ => c.is_alphanumeric() || "-_./,:=@%+~".contains(c),
     };
@@ -132,7 +134,9 @@ mod tests {
                 let is_plain = c.is_alphanumeric() || "-_./,:=@%+~".contains(c);
                 prop_assert!(is_plain || c == '\\' && rest.next().is_some(), "{escaped}");
             }
-            prop_assert_eq!(without_backslashes(&escaped.into()), OsString::from(word));
+            prop_assert_eq!(without_backslashes(&escaped.into()), OsString::from(word.clone()));
+            let quoted = with_backslashes(&word, Some('\''));
+            prop_assert_eq!(quoted.replace(r"'\''", "").matches('\'').count(), 0, "{}", quoted);
         }
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct Mark {
 /// An exclusive lock, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Right {
-    _locked: Locked,
+    locked: Locked,
 }
 
 /// How often to try to set a mark, and the pause between tries.
@@ -71,9 +71,19 @@ impl Right {
     pub(super) fn try_take(path: &Path) -> Result<Option<Self>> {
         let lock = || {
             let file = open_private(path)?;
-            Ok(try_exclusive(&file)?.then(|| Self { _locked: Locked(file) }))
+            Ok(try_exclusive(&file)?.then(|| Self { locked: Locked(file) }))
         };
         lock().map_err(|error| StoreError::io(path, error))
+    }
+
+    /// Whether a process that had the right and noted something about it was killed.
+    pub(super) fn is_noted(&self) -> bool {
+        self.locked.0.metadata().is_ok_and(|found| found.len() > 0)
+    }
+
+    /// Notes something about this right, or that it is over. On a full disk, nothing is noted.
+    pub(super) fn note(&self, is_noted: bool) {
+        let _ = self.locked.0.set_len(u64::from(is_noted));
     }
 
     /// Whether a process has the right. Creates nothing, and does not prevent another process from taking it.
@@ -147,7 +157,7 @@ mod tests {
         drop(mark);
         assert!(!Mark::is_set(&path).unwrap());
         let right = Right::try_take(&path).unwrap().unwrap();
-        let _inherited = right._locked.0.try_clone().unwrap();
+        let _inherited = right.locked.0.try_clone().unwrap();
         drop(right);
         assert!(!Right::is_taken(&path).unwrap());
     }

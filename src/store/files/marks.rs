@@ -9,8 +9,7 @@
 //!
 //! Only the last is a right. Several processes may run parts of one chain; a lease decides which of them runs a frame.
 
-use std::fs::{self, File};
-use std::path::PathBuf;
+use std::fs;
 
 use crate::core::id::FrameId;
 use crate::store::error::{Result, StoreError};
@@ -129,21 +128,18 @@ impl Watching {
 /// The right to run the commands that an agent waits for, so that two processes never run one at the same time.
 #[derive(Debug)]
 pub(crate) struct Trying {
-    path: PathBuf,
     was_interrupted: bool,
-    _right: Right,
+    right: Right,
 }
 
 impl Trying {
     /// Takes the right, unless another process has it. Never waits.
     pub(crate) fn try_take(dir: &StateDir, frame: FrameId) -> Result<Option<Self>> {
         dir.frame_dir(frame).map_err(|error| StoreError::io(&dir.frame_path(frame), error))?;
-        let path = dir.commands(frame);
-        let Some(right) = Right::try_take(&path)? else { return Ok(None) };
-        let was_interrupted = fs::metadata(&path).is_ok_and(|found| found.len() > 0);
-        // On a full disk, a command that this process would leave behind is not noticed.
-        let _ = fs::write(&path, "running");
-        Ok(Some(Self { path, was_interrupted, _right: right }))
+        let Some(right) = Right::try_take(&dir.commands(frame))? else { return Ok(None) };
+        let was_interrupted = right.is_noted();
+        right.note(true);
+        Ok(Some(Self { was_interrupted, right }))
     }
 
     /// Whether the last process that had the right was killed. Its commands may still be running.
@@ -159,12 +155,13 @@ impl Trying {
 
 impl Drop for Trying {
     fn drop(&mut self) {
-        let _ = File::options().write(true).open(&self.path).and_then(|file| file.set_len(0));
+        self.right.note(false);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
 
     use super::*;
 
