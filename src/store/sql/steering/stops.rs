@@ -181,7 +181,7 @@ pub(crate) fn settled(
 }
 
 /// Stops agents that worked in the background of callers which have ended without their results. `reports`: as
-/// [`Steering::order_stop`](crate::store::records::Steering::order_stop) takes them.
+/// [`Records::order_stop`](crate::store::records::Records::order_stop) takes them.
 pub(crate) fn left_behind(
     connection: &Connection,
     now: At,
