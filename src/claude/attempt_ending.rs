@@ -3,7 +3,7 @@
 use crate::claude::installation::start_refusal::StartRefusal;
 use crate::claude::processes::process::ProcessExit;
 use crate::claude::stream::digest::Digest;
-use crate::claude::stream::event::ResultEvent;
+use crate::claude::stream::event::{ReachedLimit, ResultEvent};
 use crate::core::attempt::ending::{Ending, Objection};
 
 /// How an attempt ended. `errors`: its output on standard error.
@@ -62,7 +62,7 @@ fn of_stop(digest: &Digest, exit: ProcessExit) -> Ending {
 
 fn of_error(digest: &Digest, result: &ResultEvent, errors: &str) -> Ending {
     let worked = digest.worked;
-    if let Some(Some(resets_at)) = digest.limit {
+    if let Some(ReachedLimit::Until(resets_at)) = digest.limit {
         return Ending::UsageLimit { resets_at, worked };
     }
     let why = [result.text.trim(), errors.trim()].into_iter().find(|text| !text.is_empty());

@@ -5,12 +5,11 @@ use std::collections::HashSet;
 use crate::claude::stream::asking_hooks::AskingHooks;
 use crate::claude::stream::background_work::{self, BackgroundTask, Jobs};
 use crate::claude::stream::denials::Denials;
-use crate::claude::stream::event::{self, ResultEvent, StreamBlock, StreamEvent};
+use crate::claude::stream::event::{ReachedLimit, ResultEvent, StreamBlock, StreamEvent};
 use crate::claude::stream::rights::Rights;
 use crate::claude::stream::tokens::{Answers, ContextSize};
 use crate::claude::stream::tool_calls::ToolCalls;
 use crate::core::requests::request::Returned;
-use jiff::Timestamp;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Digest {
@@ -26,8 +25,8 @@ pub(crate) struct Digest {
     pub api_error: Option<String>,
     /// Whether Claude Code wrote a message in the agent's name, usually an error of the API.
     pub worded: bool,
-    /// When the usage limit that stopped it ends, as far as that is known.
-    pub limit: Option<Option<Timestamp>>,
+    /// The usage limit that stopped it.
+    pub limit: Option<ReachedLimit>,
     /// The result of the call that was open when the run began: it comes before the model's first message.
     pub returned: Option<Returned>,
     /// The tool calls of the agent and its subagents.
@@ -118,8 +117,7 @@ impl Digest {
             }
             Some("assistant" | "user") => self.calls.absorb_of_subagent(event),
             Some("rate_limit_event") => {
-                let info = &event.rate_limit_info;
-                self.limit = (info["status"] == "rejected").then(|| event::limit_resets_at(info));
+                self.limit = ReachedLimit::from_info(&event.rate_limit_info);
             }
             Some("result") => {
                 self.size.absorb_models(&event.model_usage);
@@ -209,9 +207,10 @@ impl Digest {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use std::path::PathBuf;
+
+    use jiff::Timestamp;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -347,7 +346,7 @@ mod tests {
         };
         assert!(digest(&[&event("allowed")]).limit.is_none());
         let limit = digest(&[&event("rejected")]).limit;
-        assert_eq!(limit, Some(Some(Timestamp::from_second(1_795_298_091).unwrap())));
+        assert_eq!(limit, Some(ReachedLimit::Until(Timestamp::from_second(1_795_298_091).unwrap())));
     }
 
     #[test]

@@ -230,6 +230,22 @@ pub(crate) fn is_of_a_killed_command(text: &str) -> bool {
     ["Exit code 130", "Exit code 137", "Exit code 143"].iter().any(|words| text.starts_with(words))
 }
 
+/// A usage limit that an account has reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReachedLimit {
+    /// It ends then.
+    Until(Timestamp),
+    /// No usable time was given for its end.
+    Unknown,
+}
+
+impl ReachedLimit {
+    /// The limit that an event is about, unless its requests are still allowed.
+    pub(crate) fn from_info(info: &Value) -> Option<Self> {
+        (info["status"] == "rejected").then(|| limit_resets_at(info).map_or(Self::Unknown, Self::Until))
+    }
+}
+
 /// When a usage limit ends, according to an event about it: in seconds since 1970, or in milliseconds.
 pub(crate) fn limit_resets_at(info: &Value) -> Option<Timestamp> {
     /// More seconds than this are milliseconds: in seconds, they would be in the year 5138.
