@@ -81,7 +81,7 @@ pub(crate) enum BadSource {
 /// [`BadSource`], the id is unknown, or the state directory cannot be read.
 pub(crate) fn source(store: &Store, id: &IdPrefix, launch: &Launch) -> Result<ForkSource, RuntimeError> {
     match store.lookup(Scope::All, id) {
-        Ok(target) => of_target(store, target, id),
+        Ok(target) => of_target(store, target),
         Err(StoreError::Unknown(unknown)) => match of_session(id, launch)? {
             Some(source) => Ok(source),
             None => Err(StoreError::Unknown(unknown).into()),
@@ -94,7 +94,7 @@ pub(crate) fn source(store: &Store, id: &IdPrefix, launch: &Launch) -> Result<Fo
 pub(crate) fn source_for_agent(store: &Store, caller: Caller, id: &IdPrefix) -> Result<ForkSource, RuntimeError> {
     let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
     match store.lookup(Scope::Below(frame.root), id) {
-        Ok(target) => of_target(store, target, id),
+        Ok(target) => of_target(store, target),
         Err(StoreError::Unknown(_)) => Err(BadSource::Foreign(id.as_str().to_owned()).into()),
         Err(error) => Err(error.into()),
     }
@@ -175,12 +175,10 @@ fn up_to(transcript: &Path, call: &str) -> Result<Vec<u8>, RuntimeError> {
     }
 }
 
-fn of_target(store: &Store, target: Target, id: &IdPrefix) -> Result<ForkSource, RuntimeError> {
-    let unknown = || StoreError::Unknown(id.as_str().to_owned());
-    match target {
-        Target::Frame(frame) => of_frame(store, store.frame(frame)?.ok_or_else(unknown)?),
-        Target::Request(_) => Err(unknown().into()),
-    }
+/// A question or another request stands for the agent that made it.
+fn of_target(store: &Store, target: Target) -> Result<ForkSource, RuntimeError> {
+    let frame = store.chain_of(target)?.frame;
+    of_frame(store, store.frame(frame)?.ok_or(StoreError::UnknownFrame(frame))?)
 }
 
 impl BadSource {
@@ -264,8 +262,9 @@ mod tests {
         let other = store.start(store.root());
         let id: IdPrefix = done.frame.to_string().parse().unwrap();
         assert!(matches!(source_for_agent(&store, other, &id), Err(RuntimeError::Fork(BadSource::Foreign(_)))));
-        // A request is not a conversation.
+        // A request stands for its agent.
         let asked = store.request(other, None, &[testing::ask("When?")]).unwrap()[0].to_string().parse().unwrap();
-        assert!(matches!(source_for_agent(&store, other, &asked), Err(RuntimeError::Store(StoreError::Unknown(_)))));
+        let refused = source_for_agent(&store, other, &asked);
+        assert!(matches!(refused, Err(RuntimeError::Fork(BadSource::Running(agent))) if agent == other.frame));
     }
 }
