@@ -114,10 +114,15 @@ pub(crate) fn question_named(app: &App<'_>, id: &str, replace: bool) -> Result<R
     match questions.as_slice() {
         [only] => Ok(only.id),
         [] if replace => Err(AnswerError::NoAnswer(agent).into()),
-        [] => Err(AnswerError::NoOpenQuestion(agent).into()),
+        [] => Err(no_open_question(app.store, agent)?.into()),
         _ if replace => Err(AnswerError::SeveralAnswers { agent, answered: questions }.into()),
         _ => Err(AnswerError::SeveralOpenQuestions { agent, open: questions }.into()),
     }
+}
+
+/// The error for a chain or agent without an open question.
+pub(crate) fn no_open_question(store: &Store, agent: FrameId) -> Result<AnswerError, StoreError> {
+    Ok(AnswerError::NoOpenQuestion { agent, replaceable: replaceable(store, agent)? })
 }
 
 /// The answered questions of a chain or agent whose answers were not delivered.

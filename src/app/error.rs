@@ -43,8 +43,8 @@ pub(crate) enum AnswerError {
     /// The call would no longer do what the person has seen.
     #[error("{} has changed since it was shown", .0.short())]
     Changed(RequestId),
-    #[error("{} has no open question", .0.short())]
-    NoOpenQuestion(FrameId),
+    #[error("{} has no open question", agent.short())]
+    NoOpenQuestion { agent: FrameId, replaceable: Vec<Question> },
     #[error("{} has no answer that could be replaced", .0.short())]
     NoAnswer(FrameId),
     #[error("{} has {} open questions", agent.short(), open.len())]

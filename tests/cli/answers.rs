@@ -274,6 +274,7 @@ fn a_chain_or_an_agent_stands_for_its_only_question() {
     insta::assert_snapshot!(outcome, @"
     --- stderr
     error: [ID1:8] has no open question
+    hint: agent-cli answer [ID3:8] --replace ANSWER changes an answer that was not delivered (When is your birthday?)
     hint: agent-cli questions lists the open questions
     --- exit status: 3
     ");

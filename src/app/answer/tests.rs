@@ -52,12 +52,18 @@ fn an_agent_names_its_only_open_question() {
     let app = testing::app(&store);
     let id = caller.frame.to_string();
     let none = question_named(&app, &id, false).unwrap_err();
-    assert!(matches!(none, AppError::Answer(AnswerError::NoOpenQuestion(_))), "{none}");
+    assert!(matches!(none, AppError::Answer(AnswerError::NoOpenQuestion { .. })), "{none}");
     let question = ask(&store, caller, "When?");
     assert_eq!(question_named(&app, &id, false).unwrap(), question);
     assert_eq!(question_named(&app, &question.to_string(), false).unwrap(), question);
     answer(&app, &input(question, "Jan 1st")).unwrap();
     assert_eq!(question_named(&app, &id, true).unwrap(), question);
+    let AppError::Answer(AnswerError::NoOpenQuestion { replaceable, .. }) =
+        question_named(&app, &id, false).unwrap_err()
+    else {
+        panic!("it is answered")
+    };
+    assert_eq!(replaceable.iter().map(|asked| asked.id).collect::<Vec<_>>(), [question]);
     let other = ask(&store, caller, "Where?");
     assert_eq!(question_named(&app, &id, true).unwrap(), question, "beside an open question");
     ask(&store, caller, "Why?");

@@ -8,7 +8,6 @@ use crate::app::App;
 use crate::app::answer;
 use crate::app::chains::run;
 use crate::app::chains::unattended::{self, AfterAnswer};
-use crate::app::error::AnswerError;
 use crate::app::lookup::Projects;
 use crate::cli::arguments::id_completion;
 use crate::cli::chain::answering::terminal_prompt::{Line, Prompt};
@@ -114,7 +113,7 @@ impl Inbox {
                 Asked::Only(question)
             }
             Target::Frame(agent) if app.store.questions(Some(agent), true)?.is_empty() => {
-                return Err(CliError::from(AnswerError::NoOpenQuestion(agent)));
+                return Err(CliError::from(answer::no_open_question(app.store, agent)?));
             }
             Target::Frame(agent) => Asked::Below(agent),
         };

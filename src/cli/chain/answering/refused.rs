@@ -30,8 +30,16 @@ impl From<AnswerError> for CliError {
             }
             AnswerError::NoAnswer(chain) => Self::new(ExitStatus::NoSuchFrame, message)
                 .hint(format!("agent-cli history {} lists its questions", chain.short())),
-            AnswerError::NoOpenQuestion(_) => {
-                Self::new(ExitStatus::NoSuchFrame, message).hint("agent-cli questions lists the open questions")
+            AnswerError::NoOpenQuestion { replaceable, .. } => {
+                let replace = |asked: &Question| {
+                    let (id, question) = (asked.id.short(), shortened(&asked.question));
+                    format!(
+                        "agent-cli answer {id} --replace ANSWER changes an answer that was not delivered ({question})"
+                    )
+                };
+                let refused = Self::new(ExitStatus::NoSuchFrame, message);
+                let refused = replaceable.iter().map(replace).fold(refused, Self::hint);
+                refused.hint("agent-cli questions lists the open questions")
             }
             AnswerError::SeveralOpenQuestions { open, .. } => one_of(&message, &open, ""),
             AnswerError::SeveralAnswers { answered, .. } => one_of(&message, &answered, "--replace "),
