@@ -96,6 +96,15 @@ fn its_path_may_be_relative_and_hold_spaces() {
 }
 
 #[test]
+fn its_path_may_begin_with_a_tilde_that_no_shell_expanded() {
+    let world = World::new().with("AGENT_CLI_STATE_DIR", "~/mine");
+    world.file("root.md", "reply done\n");
+    world.run(&["spawn", "root.md"]).prints("done");
+    assert!(world.home().join("mine/agent-cli.db").is_file());
+    assert!(!world.project().join("~").exists());
+}
+
+#[test]
 fn looking_makes_no_state_worth_mentioning() {
     let world = World::new();
     world.run(&["ls"]).succeeds();

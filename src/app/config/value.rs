@@ -1,5 +1,6 @@
 //! Values of settings, as files, variables and the command line write them.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -179,8 +180,7 @@ impl SettingValue {
     pub(crate) fn in_folder(self, kind: Kind, folder: &Path, home: Option<&Path>) -> Self {
         match self {
             Self::Text(text) if kind == Kind::Path => {
-                let below_home = text.strip_prefix("~/").zip(home).map(|(rest, home)| home.join(rest));
-                let path: PathBuf = below_home.unwrap_or_else(|| folder.join(&text)).components().collect();
+                let path: PathBuf = folder.join(with_home(Path::new(&text), home)).components().collect();
                 Self::Text(path.into_os_string().into_string().unwrap_or(text))
             }
             other => other,
@@ -249,6 +249,12 @@ fn inline(prices: &Prices) -> toml_edit::Value {
     prices.iter().map(|(model, price)| (model, of_model(price))).collect::<toml_edit::InlineTable>().into()
 }
 
+/// Replaces a leading `~` by the home directory, as shells do: a path in a file or a unit of systemd has not passed a shell.
+pub(crate) fn with_home<'a>(path: &'a Path, home: Option<&Path>) -> Cow<'a, Path> {
+    let below = path.strip_prefix("~").ok().zip(home);
+    below.map_or(Cow::Borrowed(path), |(rest, home)| Cow::Owned(home.join(rest)))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -287,6 +293,7 @@ mod tests {
             value.text().unwrap().to_owned()
         };
         assert_eq!([meant("a"), meant("/a"), meant("~/a")], ["/p/a", "/a", "/h/a"]);
+        assert_eq!([meant("~"), meant("~b/a"), meant("b/~/a")], ["/h", "/p/~b/a", "/p/b/~/a"]);
     }
 
     proptest! {

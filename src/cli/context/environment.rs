@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::app::config::value::with_home;
 use crate::app::error::{AppError, Refusal};
 use crate::claude::invocation::{ATTEMPT, FRAME, STATE_DIR};
 use crate::cli::error::CliError;
@@ -29,15 +30,20 @@ fn replacement(own: &Path) -> Option<PathBuf> {
     (!own.exists() && path.is_file()).then(|| path.to_owned())
 }
 
-/// The state directory that the environment names. An empty name counts as unset.
-pub(crate) fn named_state_dir() -> Option<PathBuf> {
-    env::var_os(STATE_DIR).filter(|dir| !dir.is_empty()).map(PathBuf::from)
+/// A path in a variable. An empty one counts as unset.
+fn named_path(variable: &str) -> Option<PathBuf> {
+    let path = env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from)?;
+    Some(with_home(&path, home().as_deref()).into_owned())
 }
 
-/// The path of the config file, whether or not it exists. `None` if there is no home directory. An empty name counts as
-/// unset.
+/// The state directory that the environment names.
+pub(crate) fn named_state_dir() -> Option<PathBuf> {
+    named_path(STATE_DIR)
+}
+
+/// The path of the config file, whether or not it exists. `None` if there is no home directory.
 pub(crate) fn config_path() -> Option<PathBuf> {
-    let named = env::var_os(CONFIG).filter(|name| !name.is_empty()).map(PathBuf::from);
+    let named = named_path(CONFIG);
     let usual = || dirs::config_dir().map(|dir| dir.join("agent-cli").join("config.toml"));
     std::path::absolute(named.or_else(usual)?).ok()
 }
@@ -48,9 +54,9 @@ pub(crate) fn config_of_this_shell() -> Option<PathBuf> {
     config_path().filter(|_| is_set(CONFIG) || is_set("XDG_CONFIG_HOME"))
 }
 
-/// The `claude` that the environment names. An empty name counts as unset.
+/// The `claude` that the environment names.
 pub(crate) fn named_claude() -> Option<PathBuf> {
-    env::var_os(CLAUDE).filter(|name| !name.is_empty()).map(PathBuf::from)
+    named_path(CLAUDE)
 }
 
 /// Whether this process runs in a tool call of an agent.
