@@ -226,6 +226,21 @@ fn a_value_that_is_ignored_is_named_beside_the_one_that_counts() {
 }
 
 #[test]
+fn a_value_that_something_else_takes_precedence_over_is_set_with_a_warning() {
+    let world = World::new().with("AGENT_CLI_LINGER", "5s");
+    let file = world.file(".agent-cli.toml", "[limits]\nmax-agents = 3\n");
+    let said = |words: &[&str]| world.run(words).succeeds().stderr.clone();
+    let over = |what: &str, key: &str| format!("warning: here, {what} sets {key}, and takes precedence\n");
+    let linger = said(&["config", "set", "linger", "10s"]);
+    assert!(linger.ends_with(&over("$AGENT_CLI_LINGER", "linger")), "{linger}");
+    let most = said(&["config", "set", "limits.max-agents", "5"]);
+    assert!(most.ends_with(&over(file.to_str().unwrap(), "limits.max-agents")), "{most}");
+    for words in [&["config", "set", "limits.max-agents", "2"], &["config", "set", "spawn.model", "sonnet"]] {
+        assert!(!said(words).contains("precedence"), "{}", said(words));
+    }
+}
+
+#[test]
 fn unsetting_what_is_not_set_succeeds() {
     let world = World::new();
     let path = write_config(&world, "[spawn]\nmodel = 'a'\n");

@@ -247,7 +247,21 @@ fn change(
     if !changed.is_trusted {
         tell("you have not trusted the rest of that file: agent-cli config trust");
     }
+    // `context` remembers the file as it was.
+    let found = Context::of_person().usable_configuration();
+    if let Some(instead) = found.ok().and_then(|found| overriding(&found.settings, setting, which)) {
+        warn(&format!("here, {instead} sets {key}, and takes precedence"));
+    }
     Ok(ExitStatus::Ok)
+}
+
+/// What sets this setting in place of the file.
+fn overriding(settings: &Settings, setting: &Setting, which: FileArgs) -> Option<String> {
+    match settings.origin(setting) {
+        ValueSource::Variable(name) => Some(format!("${name}")),
+        ValueSource::Project(path) if !which.project => Some(shell_path(path)),
+        ValueSource::Project(_) | ValueSource::User(_) | ValueSource::Default => None,
+    }
 }
 
 fn edited(context: &Context, which: FileArgs) -> Result<ExitStatus, CliError> {
