@@ -252,7 +252,7 @@ fn parse_among_all(line: &[OsString], styles: Styles) -> Result<Cli, clap::Error
         let found = program.find_subcommand(name).filter(|command| !command.is_hide_set());
         found.map(Command::get_name)
     };
-    parsed.map_err(|error| command_groups::suggesting_visible(error, visible))
+    parsed.map_err(|error| view::ls::suggesting_selection(command_groups::suggesting_visible(error, visible)))
 }
 
 /// Lets options take negative numbers, so that the error says what is wrong with the number.

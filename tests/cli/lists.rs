@@ -208,6 +208,20 @@ fn chains_are_selected_by_their_words_and_named_by_their_tasks() {
 }
 
 #[test]
+fn a_word_after_the_list_leads_to_its_options() {
+    let world = World::new();
+    let said = |words: &[&str]| world.run(words).exits_with(2).stderr.clone();
+    for (words, tip) in [
+        (["ls", "asks"], "tip: agent-cli ls --status asks selects chains"),
+        (["ps", "the site"], "tip: agent-cli ls --search 'the site' selects chains"),
+    ] {
+        assert!(said(&words).contains(tip), "{}", said(&words));
+    }
+    assert!(!said(&["ls", "--serch"]).contains("selects chains"), "{}", said(&["ls", "--serch"]));
+    assert!(!said(&["hosts", "word"]).contains("selects chains"), "{}", said(&["hosts", "word"]));
+}
+
+#[test]
 fn a_tree_on_a_narrow_terminal_says_what_each_agent_waits_for() {
     let world = World::new();
     world.file("root.md", "spawn a.md b.md\nreply {result}\n");

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -90,6 +91,19 @@ pub(crate) struct Ls {
     /// Print a JSON array
     #[arg(long)]
     json: bool,
+}
+
+/// Says how to select chains if a word follows `ls`, which takes none.
+pub(crate) fn suggesting_selection(mut error: clap::Error) -> clap::Error {
+    let is_of_ls = |usage: &ContextValue| usage.to_string().contains("agent-cli ls ");
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return error };
+    let is_word = error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-');
+    if is_word && error.get(ContextKind::Usage).is_some_and(is_of_ls) {
+        let option = ChainState::named(word).map_or("search", |_| "status");
+        let tip = format!("agent-cli ls --{option} {} selects chains", shell_word(word));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
 }
 
 fn state() -> impl TypedValueParser<Value = ChainState> {
