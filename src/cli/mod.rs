@@ -275,13 +275,18 @@ fn unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitStatus {
     if error.use_stderr() && wants_json(arguments) {
         print_error(&usage_error(error));
     }
-    let exit = if error.use_stderr() { ExitStatus::Usage } else { ExitStatus::Ok };
     let better = arguments::trailing_args::misplaced(error, arguments);
     match better.or_else(|| view::unnamed::without_id(error, arguments)) {
         Some(error) => drop(error.report()),
-        None => usage(error, arguments),
+        None => {
+            let written = usage(error, arguments);
+            if !error.use_stderr() {
+                return reported(written.map(|()| ExitStatus::Ok).map_err(Into::into), arguments);
+            }
+            // If standard error is closed, the message is lost.
+        }
     }
-    exit
+    ExitStatus::Usage
 }
 
 /// Reports an error.
@@ -319,15 +324,14 @@ fn print_error(error: &CliError) {
 }
 
 /// Prints clap's output: help, or an error that quotes arguments.
-fn usage(error: &clap::Error, arguments: &[OsString]) {
+fn usage(error: &clap::Error, arguments: &[OsString]) -> Result<(), output::PrintError> {
     if arguments.iter().all(|argument| escape::is_plain(&argument.to_string_lossy())) {
-        // If standard error is closed, the message is lost.
-        let _ = error.print();
-        return;
+        return output::print_of_clap(error);
     }
     // Without colours, every control character comes from an argument.
     let plain = parse_among_all(arguments, Styles::plain());
     tell(plain.err().map(|error| error.render().ansi().to_string()).unwrap_or_default().trim_end());
+    Ok(())
 }
 
 #[cfg(test)]

@@ -62,6 +62,20 @@ fn a_result_that_cannot_be_printed_is_printed_again() {
 }
 
 #[test]
+fn help_that_cannot_be_written_is_a_failure() {
+    let world = World::new();
+    for command in ["--help", "ls -h", "help spawn", "--version"] {
+        let outcome = world.program("/bin/sh", ["-c", &format!("agent-cli {command} > /dev/full")]).run();
+        assert!(
+            outcome.exits_with(1).stderr.starts_with("error: failed to write the result: "),
+            "{command}: {outcome}"
+        );
+    }
+    let outcome = world.program("/bin/sh", ["-c", "{ agent-cli --help; echo $? >&2; } | true"]).run();
+    assert_eq!(outcome.stderr, "0\n", "a pager that was left");
+}
+
+#[test]
 fn a_result_is_not_lost_with_a_closed_standard_output() {
     let world = World::new();
     world.file("root.md", "reply ok\n");

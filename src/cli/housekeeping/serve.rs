@@ -185,13 +185,16 @@ impl Host for OwnProcess {
     }
 
     fn show_address(&self, address: &str) {
-        let _ = print_line(address);
+        if let Err(error) = print_line(address) {
+            output::warn(&error.to_string());
+        }
         tell("browsers enter the token there. Ctrl-C ends the page");
     }
 
     fn show_link(&self, link: &str, is_first: bool) {
-        // Without standard output, the link is lost and no browser can log in.
-        let _ = print_line(link);
+        if let Err(error) = print_line(link) {
+            output::warn(&format!("no browser can log in: {error}"));
+        }
         if !is_first {
             self.forget_opened();
             tell("a browser has logged in; the link above is for another one");

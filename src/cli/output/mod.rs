@@ -16,6 +16,6 @@ pub(crate) use stderr::{
     write_errors,
 };
 pub(crate) use stdout::{
-    PrintError, Tone, TonedLine, has_begun, has_no_reader, print, print_event, print_json, print_line, print_quoted,
-    print_toned, was_closed, was_unread, width,
+    PrintError, Tone, TonedLine, has_begun, has_no_reader, print, print_event, print_json, print_line, print_of_clap,
+    print_quoted, print_toned, was_closed, was_unread, width,
 };

@@ -190,6 +190,11 @@ fn wait_for_reader() -> io::Result<()> {
     }
 }
 
+/// Prints clap's help, or an error in a command line.
+pub(crate) fn print_of_clap(error: &clap::Error) -> Result<(), PrintError> {
+    as_read(error.print())
+}
+
 fn as_read(written: io::Result<()>) -> Result<(), PrintError> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
