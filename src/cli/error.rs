@@ -35,6 +35,8 @@ pub(crate) struct CliError {
 const FREE_SPACE: &str = "free some space, then run the command again; nothing is lost";
 /// The hint if a file may not grow although the disk has free space.
 const RAISE_LIMIT: &str = "raise the limit of file sizes (ulimit -f), then run the command again; nothing is lost";
+/// The hint if the records are no longer where they were.
+const PUT_BACK: &str = "put it back, or run the command again with what is there now";
 /// The hint if the cause is unknown.
 const ASK_DOCTOR: &str = "agent-cli doctor checks the state directory";
 
@@ -78,7 +80,7 @@ impl CliError {
     }
 
     pub(crate) fn hint_resume(self, top: FrameId) -> Self {
-        if self.exit == ExitStatus::NoSuchFrame {
+        if self.exit == ExitStatus::NoSuchFrame || self.hints.iter().any(|hint| hint == PUT_BACK) {
             return self;
         }
         self.hint(format!("agent-cli resume {} continues; nothing is lost", top.short()))
@@ -289,15 +291,16 @@ impl From<StoreError> for CliError {
                 .hint("or set AGENT_CLI_STATE_DIR to a directory that only you can write"),
             StoreError::ReadOnly(_) => Self::failed(message)
                 .hint("make it writable for this user, or set AGENT_CLI_STATE_DIR to another directory"),
+            StoreError::OfAnotherUser(_) => {
+                Self::failed(message).hint("set AGENT_CLI_STATE_DIR to a directory of yours")
+            }
             StoreError::Full(_) => Self::failed(message).hint(FREE_SPACE),
             StoreError::NotADatabase(_) | StoreError::Unreleased(_) | StoreError::Damaged { .. } => {
                 Self::failed(message)
                     .hint("move the file away if it is not needed, or set AGENT_CLI_STATE_DIR to another directory")
             }
             StoreError::Archive(error) => archive(message, &error),
-            StoreError::Gone(_) => {
-                Self::failed(message).hint("put it back, or run the command again with what is there now")
-            }
+            StoreError::Gone(_) => Self::failed(message).hint(PUT_BACK),
             StoreError::Newer { .. } => Self::failed(message).hint("upgrade agent-cli"),
             StoreError::Busy(_) | StoreError::ResultChanged(_) | StoreError::Steered(_) => {
                 Self::failed(message).hint("run the command again")

@@ -18,7 +18,7 @@ use crate::core::housekeeping::hosting::{Elsewhere, NotTaken};
 use crate::core::housekeeping::rights::Right;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request_state::IllegalRequestEvent;
-use crate::core::text::time::{age, on_clock, time_until};
+use crate::core::text::time::{on_clock, time_since, time_until};
 use crate::local_zone::local_zone;
 
 pub(crate) use crate::store::error::archive_error::ArchiveError;
@@ -41,6 +41,9 @@ pub enum StoreError {
         /// Where they can write, and how.
         exposed: Exposed,
     },
+    /// Only another user can read the state directory.
+    #[error("the state directory {0} belongs to another user")]
+    OfAnotherUser(PathBuf),
     /// The state directory, or a file in it, cannot be written.
     #[error("{0} cannot be written")]
     ReadOnly(PathBuf),
@@ -339,7 +342,7 @@ impl StoreError {
 /// A time in the past for messages, with its age.
 fn clock(at: Timestamp) -> String {
     let now = Timestamp::now();
-    format!("{} ({} ago)", on_clock(at, now, &local_zone()), age(at, now))
+    format!("{} ({} ago)", on_clock(at, now, &local_zone()), time_since(at, now))
 }
 
 /// How far a clock is ahead of another one, or behind it.

@@ -57,7 +57,7 @@ fn a_time_far_away_is_waited_for() {
     insta::assert_snapshot!(outcome, @r"
     SGN_PEND_ONGOING
     --- stderr
-    [ID1:8] waits for the time [TIME]
+    [ID1:8] waits for [TIME] (in [AGE])
     --- exit status: 0
     ");
 }

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::cli::output::stdout::{Tone, TonedLine, width};
-pub(crate) use crate::core::chain::progress_lines::age;
 use crate::core::text::escape;
 pub(crate) use crate::core::text::extent::bytes;
+pub(crate) use crate::core::text::time::{age, time_since};
 use crate::core::text::time::{on_clock, time_until};
 use crate::core::text::wrap::{columns, of_each};
 
@@ -126,7 +126,7 @@ pub(crate) fn moment(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
 
 /// Formats a time in the past in the same way: `11:49 (2 h ago)`.
 pub(crate) fn past(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
-    format!("{} ({} ago)", on_clock(at, now, zone), age(at, now))
+    format!("{} ({} ago)", on_clock(at, now, zone), time_since(at, now))
 }
 
 /// Says when an open question expires. An expired question still accepts an answer until its expiry is recorded.

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::cli::output::format::age;
+use crate::cli::output::format::time_since;
 use crate::core::agent::usage::{Spent, Usage};
 pub(crate) use crate::core::agent::usage::{limit_usd, usd};
 use crate::core::id::FrameId;
@@ -28,10 +28,10 @@ pub(crate) fn words(spent: &Spent) -> String {
     format!("{}, {requests} {unit}, {}", spent.dollars(), length(*time))
 }
 
-/// Formats a duration in one unit.
+/// Formats a duration in up to two units.
 pub(crate) fn length(time: SignedDuration) -> String {
     let then = Timestamp::UNIX_EPOCH;
-    age(then, then.checked_add(time).unwrap_or(then))
+    time_since(then, then.checked_add(time).unwrap_or(then))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::app::view::estimate::{AfreshPart, AgentEstimateView, EstimateView, NextRequestView, Starts};
-use crate::cli::output::format::{age, moment, one_line};
+use crate::cli::output::format::{moment, one_line, time_since};
 use crate::cli::output::{self, PrintError, print, print_json};
 use crate::cli::report::costs::usd;
 use crate::core::agent::usage::prices::estimate::CacheState;
@@ -73,7 +73,7 @@ fn cost(request: &NextRequestView) -> String {
 fn cache(request: &NextRequestView, now: Timestamp) -> String {
     match &request.cache {
         CacheState::Cached { until } => format!("cached until {}", moment(*until, now, &local_zone())),
-        CacheState::Cold { reason } => format!("cold: {}", one_line(&reason.words(|at| age(at, now)))),
+        CacheState::Cold { reason } => format!("cold: {}", one_line(&reason.words(|at| time_since(at, now)))),
     }
 }
 
@@ -101,7 +101,7 @@ fn total(estimate: &EstimateView) -> String {
 pub(crate) fn warning(cold: &EstimateView, above_usd: f64, now: Timestamp) -> Option<String> {
     let cost = cold.cost_usd.filter(|cost| *cost > above_usd)?;
     let reason = |agent: &AgentEstimateView| match &agent.request.cache {
-        CacheState::Cold { reason } => Some(one_line(&reason.words(|at| age(at, now)))),
+        CacheState::Cold { reason } => Some(one_line(&reason.words(|at| time_since(at, now)))),
         CacheState::Cached { .. } => None,
     };
     let mut reasons: Vec<String> = cold.agents.iter().filter_map(reason).collect();

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::cli::output::format::{self, age, cut, one_line};
+use crate::cli::output::format::{self, cut, one_line, time_since};
 use crate::cli::report::costs::{limit_usd, usd};
 use crate::core::chain::waiting_on::shown_state::ShownState;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
@@ -11,16 +11,17 @@ use crate::core::id::RequestId;
 use crate::core::requests::approval;
 use crate::core::requests::question_form::Form;
 use crate::core::text::extent;
+use crate::core::text::time::on_clock;
 use crate::core::waits::conditions::External;
 use crate::core::waits::words;
 use crate::local_zone::local_zone;
 
 /// Describes what an agent waits for. The text follows "waits for".
 pub(crate) fn described(what: &Blocking) -> String {
-    on_the_clock(what, Timestamp::now(), &local_zone())
+    described_at(what, Timestamp::now(), &local_zone())
 }
 
-fn on_the_clock(what: &Blocking, now: Timestamp, zone: &TimeZone) -> String {
+fn described_at(what: &Blocking, now: Timestamp, zone: &TimeZone) -> String {
     let asked = asked(what);
     let moment = |at: &Timestamp| format::moment(*at, now, zone);
     match what {
@@ -31,8 +32,8 @@ fn on_the_clock(what: &Blocking, now: Timestamp, zone: &TimeZone) -> String {
             let what = if scheduled.is_job() { "its scheduled job" } else { "its wake-up" };
             format!("{what} at {}: {}", moment(&scheduled.at), cut(&scheduled.prompt, LONG))
         }
-        Blocking::External { wait: External::Time(at), conditions } if conditions.is_empty() => moment(at),
-        Blocking::External { wait, conditions } => words::described(wait, conditions),
+        Blocking::External { wait: External::Time(at), .. } => moment(at),
+        Blocking::External { wait, conditions } => words::described(wait, conditions, |at| on_clock(at, now, zone)),
         Blocking::UsageLimit { resets_at } => format!("the usage limit to reset at {}", moment(resets_at)),
         Blocking::Retry { at, tries, why } => {
             format!("a retry at {} ({tries} failed so far): {}", moment(at), cut(why, LONG))
@@ -98,7 +99,7 @@ pub(crate) fn stated(what: &Blocking) -> String {
         Blocking::Paused { said, .. } => format!("{words}: {}", cut(said, LONG)),
         Blocking::UsageLimit { .. } | Blocking::Agent => words,
         Blocking::External { .. } | Blocking::Parallel { .. } | Blocking::ParallelTotal { .. } => {
-            format!("{words} for {}", on_the_clock(what, now, &zone))
+            format!("{words} {}", waits(what, now, &zone))
         }
     }
 }
@@ -115,22 +116,26 @@ pub(crate) fn with_expiry(what: &Blocking) -> String {
 
 /// Describes what a person is asked and how long ago, or what an agent waits for (to follow "waits") and for how long.
 pub(crate) fn with_times(blocker: &Blocker, now: Timestamp, zone: &TimeZone) -> String {
-    let what = on_the_clock(&blocker.what, now, zone);
     match &blocker.what {
         Blocking::Question { form: Form { expires_at: Some(at), .. }, .. } => {
             format!(
                 "{}, asked {} ago, {}",
                 asked(&blocker.what),
-                age(blocker.since, now),
+                time_since(blocker.since, now),
                 format::expiry(*at, now, zone)
             )
         }
         Blocking::Question { .. } | Blocking::Permission { .. } | Blocking::Plan { .. } => {
-            format!("{}, asked {} ago", asked(&blocker.what), age(blocker.since, now))
+            format!("{}, asked {} ago", asked(&blocker.what), time_since(blocker.since, now))
         }
-        Blocking::External { wait: External::Time(at), .. } => format!("until {}", format::moment(*at, now, zone)),
-        _ => format!("for {what}"),
+        _ => waits(&blocker.what, now, zone),
     }
+}
+
+/// Describes what an agent waits for, to follow "waits".
+fn waits(what: &Blocking, now: Timestamp, zone: &TimeZone) -> String {
+    let preposition = if matches!(what, Blocking::External { wait: External::Time(_), .. }) { "until" } else { "for" };
+    format!("{preposition} {}", described_at(what, now, zone))
 }
 
 /// The first line of a question, how much more there is, and the command that shows all of it.
@@ -154,6 +159,7 @@ pub(crate) fn in_part(
 mod tests {
     use super::*;
     use crate::core::id::FrameId;
+    use crate::core::waits::wait_progress::WaitProgress;
 
     #[test]
     fn whatever_is_not_shown_is_counted() {
@@ -178,10 +184,18 @@ mod tests {
                 &TimeZone::UTC,
             )
         };
-        let at = |text: &str| said(Blocking::External { wait: External::Time(time(text)), conditions: Vec::new() });
+        let external = |wait: External| {
+            let conditions = words::states(&wait, &WaitProgress::default(), now);
+            Blocking::External { wait, conditions }
+        };
+        let at = |text: &str| said(external(External::Time(time(text))));
         assert_eq!(at("2026-11-22T11:49:30Z"), "until 11:49 (in 2 h 1 min)");
         assert_eq!(at("2026-12-24T18:00:00Z"), "until 2026-12-24 18:00 (in 32 d)");
         assert_eq!(at("2026-11-22T09:00:00Z"), "until 09:00");
+        let (file, noon) = (External::File("/a".into()), External::Time(time("2026-11-22T12:00:00Z")));
+        let either = external(External::Any(vec![file, noon.clone()]));
+        assert_eq!(said(either), "for any of 2 conditions: the file /a; the time 12:00 (in 2 h 11 min)");
+        assert_eq!(described_at(&external(noon), now, &TimeZone::UTC), "12:00 (in 2 h 11 min)", "after waits for");
         let id = RequestId::random();
         let question = said(Blocking::Question { id, form: Form::text("When?") });
         assert_eq!(question, format!("{}: When?, asked 2 h ago", id.short()));

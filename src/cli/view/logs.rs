@@ -16,7 +16,7 @@ use crate::cli::arguments::whole_number;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::output::format::age;
+use crate::cli::output::format::time_since;
 use crate::cli::output::{self, hint, print_json, print_line, print_quoted, tell};
 use crate::cli::report::event_lines::EventLines;
 use crate::core::chain::frame_state::FrameState;
@@ -230,7 +230,7 @@ impl Printer {
             let last = self.last.get(&node.id).map_or(node.since, |last| node.since.max(*last));
             let is_followed = self.lines.names.is_some() || node.id == tree.top();
             if is_followed && is_stalled(last, now, after) && self.stalled.insert(node.id) {
-                tell(&format!("{} is stalled: no event for {}", node.id.short(), age(last, now)));
+                tell(&format!("{} is stalled: no event for {}", node.id.short(), time_since(last, now)));
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::cli::arguments::pager_option::PagerOption;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::output::format::{age, cut, one_line, past, table};
+use crate::cli::output::format::{cut, one_line, past, table, time_since};
 use crate::cli::output::{self, TonedLine, print_json, print_line, print_quoted, print_toned};
 use crate::cli::report::costs::{self, limit_usd};
 use crate::cli::report::denied_calls;
@@ -181,7 +181,7 @@ fn status_rows(shown: &AgentDetailView, now: Timestamp) -> Vec<Row> {
         abandoned(shown.chain)
     } else {
         let state = shown.state.words(now, &local_zone());
-        format!("{state} ({})", age(shown.since, now))
+        format!("{state} ({})", time_since(shown.since, now))
     };
     let mut rows = vec![row("state", status)];
     rows.extend(meaning(shown).map(|meaning| row("", meaning)));

@@ -12,7 +12,7 @@ use crate::cli::arguments::{at_least_one, id_completion};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::output::format::{age, cut, fitted};
+use crate::cli::output::format::{cut, fitted, time_since};
 use crate::cli::output::{self, ListCommand, Tone, TonedLine, hint, print_json, print_toned, tell};
 use crate::cli::report::status_report;
 use crate::cli::report::waits::described;
@@ -204,5 +204,5 @@ fn line(tree: &Tree, agent: &AgentView, now: Timestamp, abandoned: &Abandoned) -
         line.push_str(&format!("  {}", cut(error, 200)));
     }
     let state = agent.state.words(now, &local_zone());
-    Line { state, task: format!(" ({})  {task}", age(agent.since, now)), reason: line }
+    Line { state, task: format!(" ({})  {task}", time_since(agent.since, now)), reason: line }
 }

@@ -12,7 +12,7 @@ use crate::core::id::FrameId;
 use crate::core::requests::request::External;
 use crate::core::steering::stop_order::Stop;
 use crate::core::text::escape;
-pub(crate) use crate::core::text::time::{age, time_until};
+use crate::core::text::time::{on_clock, time_until};
 use crate::core::waits::scheduled::Scheduled;
 
 /// A step of an agent: its name, and what happens.
@@ -77,7 +77,7 @@ fn waits(tree: &Tree, node: &Node, state: ShownState, now: Timestamp, zone: &Tim
                 _ => {}
             },
             what => {
-                let reason = reason(what, now);
+                let reason = reason(what, now, zone);
                 if !awaited.contains(&reason) {
                     awaited.push(reason);
                 }
@@ -91,7 +91,7 @@ fn waits(tree: &Tree, node: &Node, state: ShownState, now: Timestamp, zone: &Tim
     }
 }
 
-fn reason(what: &Blocking, now: Timestamp) -> String {
+fn reason(what: &Blocking, now: Timestamp, zone: &TimeZone) -> String {
     match what {
         Blocking::Question { .. } => "an answer".to_owned(),
         Blocking::Permission { tool, .. } => format!("an approval of a call of {tool}"),
@@ -101,7 +101,7 @@ fn reason(what: &Blocking, now: Timestamp) -> String {
             format!("a time that it set, in {}", time_until(*at, now))
         }
         Blocking::External { wait: External::Command(_), .. } => "a command to succeed".to_owned(),
-        Blocking::External { wait, .. } => wait.in_words(),
+        Blocking::External { wait, .. } => wait.in_words(|at| on_clock(at, now, zone)),
         Blocking::UsageLimit { resets_at } => format!("the usage limit to reset in {}", time_until(*resets_at, now)),
         Blocking::Retry { at, why, .. } => format!("a retry in {}, after: {}", time_until(*at, now), why.trim()),
         Blocking::Budget { .. } => "a larger budget".to_owned(),
@@ -164,13 +164,6 @@ mod tests {
         let node = Node { requests, ..node(id, None, state) };
         let tree = Tree::new(id, vec![node]);
         ended(&tree, tree.get(id).unwrap(), at(5), &TimeZone::UTC)
-    }
-
-    #[test]
-    fn an_age_has_one_unit() {
-        let ages = [0, 59, 60, 3_599, 3_600, 172_799, 172_800].map(|seconds| age(at(0), at(seconds)));
-        assert_eq!(ages, ["0 s", "59 s", "1 min", "59 min", "1 h", "47 h", "2 d"]);
-        assert_eq!(age(at(9), at(0)), "0 s");
     }
 
     #[test]

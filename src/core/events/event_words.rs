@@ -25,10 +25,13 @@ pub(crate) fn plain(what: &AgentEventKind, zone: &TimeZone) -> Option<String> {
         }
         AgentEventKind::RateLimit { status, rate_limit_type, resets_at } => {
             let kind = rate_limit_type.as_ref().map(|kind| format!(" ({kind})")).unwrap_or_default();
-            let at = |at: Timestamp| at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M").to_string();
-            let resets = resets_at.map(|time| format!(", resets at {}", at(time))).unwrap_or_default();
+            let resets = resets_at.map(|time| format!(", resets at {}", on_clock(time, zone))).unwrap_or_default();
             format!("usage limit{kind}: {status}{resets}")
         }
+        AgentEventKind::Request { kind, summary, .. } if kind == "wait" => match summary.parse() {
+            Ok(at) => format!("waits until {}", on_clock(at, zone)),
+            Err(_) => format!("waits for {summary}"),
+        },
         AgentEventKind::Request { kind, summary, child, form, .. } => requested(kind, summary, *child, *form),
         AgentEventKind::Detached { chain, summary } => format!("starts the chain {} {summary}", chain.short()),
         AgentEventKind::RequestOver { id } => format!("request {} has its result", id.short()),
@@ -56,6 +59,10 @@ pub(crate) fn plain(what: &AgentEventKind, zone: &TimeZone) -> Option<String> {
     })
 }
 
+fn on_clock(at: Timestamp, zone: &TimeZone) -> String {
+    at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()
+}
+
 fn turn_ended(usage: &Usage, cost_usd: f64, duration_ms: Option<u64>) -> String {
     let took = duration_ms.map(|ms| format!("{:.1} s, ", ms as f64 / 1000.0)).unwrap_or_default();
     let input = usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens;
@@ -72,7 +79,6 @@ fn requested(kind: &str, summary: &str, child: Option<FrameId>, form: Option<Spa
         },
         ("ask", _) => format!("asks: {summary}"),
         ("permission", _) => format!("needs approval: {summary}"),
-        ("wait", _) => format!("waits for {summary}"),
         ("plan", _) => format!("needs approval of its plan: {summary}"),
         (kind, _) => format!("{kind}: {summary}"),
     }

@@ -5,9 +5,15 @@ use jiff::fmt::temporal::Pieces;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp, Zoned};
 
-/// How long ago `then` was, in one unit: `5 s`, `3 min`, `2 h`, `9 d`.
+/// How long ago `then` was, in one unit, for a column of a table: `5 s`, `3 min`, `2 h`, `9 d`.
 pub(crate) fn age(then: Timestamp, now: Timestamp) -> String {
     in_one_unit(now.duration_since(then).as_secs().max(0))
+}
+
+/// How long ago `then` was, in up to two units.
+pub(crate) fn time_since(then: Timestamp, now: Timestamp) -> String {
+    let seconds = now.duration_since(then).as_secs().max(0);
+    in_two_units(seconds, seconds / 60)
 }
 
 /// How long it is until `at`, in up to two units: `25 s`, `3 min`, `1 h 57 min`, `2 d 5 h`. Three days are still three days a few
@@ -15,7 +21,10 @@ pub(crate) fn age(then: Timestamp, now: Timestamp) -> String {
 pub(crate) fn time_until(at: Timestamp, now: Timestamp) -> String {
     const SLACK: i64 = 30;
     let seconds = at.duration_since(now).as_secs().max(0);
-    let minutes = (seconds + SLACK) / 60;
+    in_two_units(seconds, (seconds + SLACK) / 60)
+}
+
+fn in_two_units(seconds: i64, minutes: i64) -> String {
     let two = |(large, of_large): (i64, &str), (small, of_small): (i64, &str)| match small {
         0 => format!("{large} {of_large}"),
         _ => format!("{large} {of_large} {small} {of_small}"),
@@ -169,6 +178,16 @@ mod tests {
         let until = |seconds| time_until(Timestamp::from_second(seconds).unwrap(), Timestamp::UNIX_EPOCH);
         let times = [0, 59, 60, 3_599, 3_600, 7_010, 86_399, 86_400, 190_000, 2_000_000].map(until);
         insta::assert_snapshot!(times.join(", "), @"0 s, 59 s, 1 min, 1 h, 1 h, 1 h 57 min, 1 d, 1 d, 2 d 4 h, 23 d");
+    }
+
+    #[test]
+    fn what_is_past_has_up_to_two_units_and_one_in_a_table() {
+        let now = |seconds| Timestamp::from_second(seconds).unwrap();
+        let times = [-9, 59, 60, 3_599, 3_600, 7_010, 86_399, 86_400, 190_000, 2_000_000];
+        let since = times.map(|seconds| time_since(Timestamp::UNIX_EPOCH, now(seconds)));
+        insta::assert_snapshot!(since.join(", "), @"0 s, 59 s, 1 min, 59 min, 1 h, 1 h 56 min, 23 h 59 min, 1 d, 2 d 4 h, 23 d");
+        let ages = times.map(|seconds| age(Timestamp::UNIX_EPOCH, now(seconds)));
+        insta::assert_snapshot!(ages.join(", "), @"0 s, 59 s, 1 min, 59 min, 1 h, 1 h, 23 h, 24 h, 2 d, 23 d");
     }
 
     #[test]

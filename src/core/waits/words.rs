@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::core::text::escape::{one_line, shortened};
 use crate::core::text::fence::{Fence, is_one_line};
-use crate::core::text::time::{age, time_until};
+use crate::core::text::time::{time_since, time_until};
 use crate::core::waits::conditions::{AwaitedAgent, External, Matching, Polled};
 use crate::core::waits::scheduled::Scheduled;
 use crate::core::waits::wait_progress::WaitProgress;
@@ -42,25 +42,27 @@ impl External {
         format!("agent-cli wait {}", self.options())
     }
 
-    /// What is waited for, after the words "waits for".
-    pub(crate) fn in_words(&self) -> String {
+    /// What is waited for, after the words "waits for". `clock` writes times.
+    pub(crate) fn in_words(&self, clock: impl Fn(Timestamp) -> String) -> String {
         match self {
             Self::File(path) => format!("the file {}", path.display()),
             Self::Matching(Matching { file, pattern, .. }) => {
                 format!("the file {} to match `{}`", file.display(), shortened(pattern))
             }
-            Self::Time(time) => format!("the time {time:.0}"),
+            Self::Time(time) => format!("the time {}", clock(*time)),
             Self::Command(command) => format!("this command to succeed: {}", shortened(command)),
             Self::Polled(Polled { command, every: None, .. }) => {
                 format!("this command to succeed: {}", shortened(command))
             }
             Self::Polled(Polled { command, every: Some(every), .. }) => {
                 let every = Timestamp::from_second((*every).try_into().unwrap_or(i64::MAX)).unwrap_or_default();
-                let every = age(Timestamp::UNIX_EPOCH, every);
+                let every = time_since(Timestamp::UNIX_EPOCH, every);
                 format!("this command to succeed, tried every {every}: {}", shortened(command))
             }
             Self::Agent(AwaitedAgent { id, task }) => format!("the end of {}, {}", id.short(), shortened(task)),
-            Self::Scheduled(Scheduled { at, prompt, .. }) => format!("its prompt at {at:.0}: {}", shortened(prompt)),
+            Self::Scheduled(Scheduled { at, prompt, .. }) => {
+                format!("its prompt at {}: {}", clock(*at), shortened(prompt))
+            }
             Self::Any(conditions) => format!("any of {} conditions", conditions.len()),
             Self::All(conditions) => format!("all of {} conditions", conditions.len()),
         }
@@ -88,15 +90,15 @@ pub(crate) fn states(wait: &External, progress: &WaitProgress, now: Timestamp) -
     wait.conditions().iter().enumerate().map(state).collect()
 }
 
-/// What is waited for, and its progress, after the words "waits for".
-pub(crate) fn described(wait: &External, conditions: &[ConditionState]) -> String {
+/// What is waited for, and its progress, after the words "waits for". `clock` writes times.
+pub(crate) fn described(wait: &External, conditions: &[ConditionState], clock: impl Fn(Timestamp) -> String) -> String {
     let with_state = |condition: &ConditionState| match condition.state.as_str() {
-        "" => condition.condition.in_words(),
-        state => format!("{} ({state})", condition.condition.in_words()),
+        "" => condition.condition.in_words(&clock),
+        state => format!("{} ({state})", condition.condition.in_words(&clock)),
     };
     let each: Vec<_> = conditions.iter().map(with_state).collect();
     match wait {
-        External::Any(_) | External::All(_) => format!("{}: {}", wait.in_words(), each.join("; ")),
+        External::Any(_) | External::All(_) => format!("{}: {}", wait.in_words(&clock), each.join("; ")),
         _ => each.join("; "),
     }
 }
@@ -104,7 +106,7 @@ pub(crate) fn described(wait: &External, conditions: &[ConditionState]) -> Strin
 fn state(wait: &External, progress: &WaitProgress, at: usize, now: Timestamp) -> String {
     let (seen, condition) = (progress.seen(at), &wait.conditions()[at]);
     if let Some(met) = seen.met {
-        return format!("met {} ago", age(met, now));
+        return format!("met {} ago", time_since(met, now));
     }
     if let (External::Time(time), true) = (condition, wait.conditions().len() > 1) {
         return if *time > now { format!("in {}", time_until(*time, now)) } else { "has come".to_owned() };
@@ -112,7 +114,7 @@ fn state(wait: &External, progress: &WaitProgress, at: usize, now: Timestamp) ->
     let why = seen.why_not.filter(|why| !why.is_empty()).map(|why| one_line(&why));
     let tried = seen.tried.map(|tried| {
         let tries = if seen.tries == 1 { String::new() } else { format!(", {} tries", seen.tries) };
-        format!("{} ago{tries}", age(tried, now))
+        format!("{} ago{tries}", time_since(tried, now))
     });
     if condition.command_to_try().is_some() && tried.is_none() {
         return "not tried yet".to_owned();

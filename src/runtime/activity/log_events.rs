@@ -1,5 +1,7 @@
 //! Events from the log of a frame: requests, pauses and ends are not in the output of `claude`.
 
+use jiff::Timestamp;
+
 use crate::core::agent::usage::rounded_usd;
 use crate::core::chain::frame_state::{FrameState, Wait};
 use crate::core::events::agent_event::{AgentEvent, AgentEventKind, VERSION};
@@ -111,12 +113,17 @@ fn requested(id: RequestId, kind: &RequestKind) -> AgentEventKind {
     AgentEventKind::Request { id, kind: word.to_owned(), summary: shortened(&summary), child, form }
 }
 
+/// Those who show it to people put it on their clock.
+fn for_programs(at: Timestamp) -> String {
+    format!("{at:.0}")
+}
+
 fn awaited(external: &External) -> String {
     match external {
-        External::Time(at) => format!("{at:.0}"),
+        External::Time(at) => for_programs(*at),
         External::Command(command) => format!("the command {command}"),
-        External::Scheduled(scheduled) => format!("{:.0}", scheduled.at),
-        other => other.in_words(),
+        External::Scheduled(scheduled) => for_programs(scheduled.at),
+        other => other.in_words(for_programs),
     }
 }
 

@@ -56,6 +56,14 @@ static UNSEEN: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// Whether this program listens for signals.
 static LISTENS: AtomicBool = AtomicBool::new(false);
 
+/// Whether a signal has asked this program to stop.
+static STOPPING: AtomicBool = AtomicBool::new(false);
+
+/// Whether a signal has asked this program to stop.
+pub(crate) fn is_stopping() -> bool {
+    STOPPING.load(Ordering::Relaxed)
+}
+
 /// Whether a signal no longer ends this program by itself.
 pub(crate) fn are_handled() -> bool {
     LISTENS.load(Ordering::Relaxed)
@@ -92,6 +100,7 @@ pub(crate) fn listen() -> io::Result<watch::Receiver<Signals>> {
                 Signal::HUP if sender.borrow().any() => continue,
                 _ => {}
             }
+            STOPPING.store(true, Ordering::Relaxed);
             sender.send_modify(|signals| signals.sent += 1);
             if sender.is_closed() {
                 return;

@@ -10,11 +10,12 @@ use jiff::{SignedDuration, Timestamp};
 use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::report::costs::usd;
-use crate::cli::report::live::rows::{Agents, ShownChain, clock, rows};
+use crate::cli::report::live::rows::{Agents, Manner, ShownChain, clock, rows};
 use crate::cli::report::live::watcher::{ChainWatcher, WatchUpdate};
 use crate::core::chain::frame::Frame;
 use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
+use crate::runtime::run::signals;
 use crate::store::{Store, StoreError};
 
 /// A display on the terminal.
@@ -150,7 +151,8 @@ impl Shown {
             .values()
             .filter_map(|(name, agents, tree)| Some(ShownChain { name, agents, tree: tree.as_ref()? }));
         let (width, most) = (columns.saturating_sub(MARGIN), lines.saturating_sub(FREE).max(1));
-        output::live::draw(&rows(&shown.collect::<Vec<_>>(), width, most, Timestamp::now()));
+        let manner = Manner { width, most, is_stopping: signals::is_stopping() };
+        output::live::draw(&rows(&shown.collect::<Vec<_>>(), manner, Timestamp::now()));
     }
 }
 

@@ -15,6 +15,7 @@ use crate::core::events::agent_event::AgentEvent;
 use crate::core::id::FrameId;
 use crate::core::requests::approval;
 use crate::core::text::escape;
+use crate::core::text::time::{time_since, time_until};
 use crate::core::text::wrap::columns;
 use crate::local_zone::local_zone;
 
@@ -46,6 +47,19 @@ const NAME: usize = 16;
 const DEEPEST: usize = 4;
 /// The hint at the end of the last row, if there is room for it.
 const HINTS: [&str; 2] = ["Ctrl-C: stop after the running tools", "Ctrl-C: stop"];
+/// The same after the first Ctrl-C.
+const HINTS_AT_STOP: [&str; 2] = ["Ctrl-C again: kill the running tools", "Ctrl-C: kill"];
+
+/// How to show the rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    /// The maximum width of a row, in columns.
+    pub(crate) width: usize,
+    /// The maximum number of rows.
+    pub(crate) most: usize,
+    /// Whether Ctrl-C was pressed.
+    pub(crate) is_stopping: bool,
+}
 
 impl Agents {
     /// Takes the next event into account.
@@ -74,7 +88,7 @@ impl Agents {
 
 fn stalled(tree: &Tree, last_event: Timestamp, now: Timestamp, what: String) -> String {
     let is_stalled = is_stalled(last_event, now, tree.whole().limits.stall_after());
-    if is_stalled { format!("stalled for {}: {what}", progress_lines::age(last_event, now)) } else { what }
+    if is_stalled { format!("stalled for {}: {what}", time_since(last_event, now)) } else { what }
 }
 
 impl Shown<'_> {
@@ -99,9 +113,10 @@ impl Shown<'_> {
     }
 }
 
-/// Formats at most `most` escaped rows of the chains, each at most `width` columns wide. Agents are listed below the agents
+/// Formats escaped rows of the chains. Agents are listed below the agents
 /// that started them. If there are too many agents, running ones take precedence. The last row is a summary.
-pub(crate) fn rows(chains: &[ShownChain<'_>], width: usize, most: usize, now: Timestamp) -> Vec<String> {
+pub(crate) fn rows(chains: &[ShownChain<'_>], manner: Manner, now: Timestamp) -> Vec<String> {
+    let Manner { width, most, .. } = manner;
     let all: Vec<_> = chains.iter().flat_map(shown_of).collect();
     if all.is_empty() {
         return Vec::new();
@@ -114,7 +129,7 @@ pub(crate) fn rows(chains: &[ShownChain<'_>], width: usize, most: usize, now: Ti
     preferred.sort_unstable();
     let shown = preferred.iter().map(|at| all[*at].row(width, now));
     let hidden = (room < all.len() && most > 0).then(|| fitted(&format!("… and {} more", all.len() - room), width));
-    shown.chain(hidden).chain([total(chains, width)]).collect()
+    shown.chain(hidden).chain([total(chains, manner)]).collect()
 }
 
 /// The agents of a chain that run or wait, parents first.
@@ -132,7 +147,7 @@ fn shown_of<'a>(chain: &'a ShownChain<'a>) -> Vec<Shown<'a>> {
 }
 
 /// The summary: what the chains have used so far, and how to stop them.
-fn total(chains: &[ShownChain<'_>], width: usize) -> String {
+fn total(chains: &[ShownChain<'_>], Manner { width, is_stopping, .. }: Manner) -> String {
     let name = match chains {
         [chain] => cut(chain.name, width / 3),
         several => format!("{} chains", several.len()),
@@ -147,7 +162,8 @@ fn total(chains: &[ShownChain<'_>], width: usize) -> String {
     };
     let text = name + &used;
     let fits = |hint: &&&str| columns(&text) + 2 + columns(hint) <= width;
-    spread(&text, HINTS.iter().find(fits).copied().unwrap_or_default(), width)
+    let hints = if is_stopping { HINTS_AT_STOP } else { HINTS };
+    spread(&text, hints.iter().find(fits).copied().unwrap_or_default(), width)
 }
 
 /// Formats a line with `right` at its end. Only `left` is cut.
@@ -175,7 +191,7 @@ fn awaited(tree: &Tree, node: &Node, now: Timestamp) -> String {
 }
 
 fn expiry(at: Timestamp, now: Timestamp) -> String {
-    if at > now { format!(" (expires in {})", progress_lines::time_until(at, now)) } else { " (expired)".to_owned() }
+    if at > now { format!(" (expires in {})", time_until(at, now)) } else { " (expired)".to_owned() }
 }
 
 /// Formats a duration as on a clock: `0:07`, `1:02:33`.
@@ -234,7 +250,8 @@ mod tests {
     }
 
     fn rows_of(agents: &Agents, tree: &Tree, width: usize, most: usize) -> Vec<String> {
-        rows(&[ShownChain { name: "root.md", agents, tree }], width, most, at(75))
+        let manner = Manner { width, most, is_stopping: false };
+        rows(&[ShownChain { name: "root.md", agents, tree }], manner, at(75))
     }
 
     #[test]
@@ -272,7 +289,10 @@ mod tests {
             let rows = rows_of(&agents, &tree, width, 9);
             assert!(rows.iter().all(|row| columns(row) <= width), "{width}");
         }
-        assert!(rows(&[], 80, 9, at(75)).is_empty());
+        let manner = Manner { width: 80, most: 9, is_stopping: true };
+        assert!(rows(&[], manner, at(75)).is_empty());
+        let stopping = rows(&[ShownChain { name: "root.md", agents: &agents, tree: &tree }], manner, at(75));
+        assert!(stopping[2].ends_with("  Ctrl-C again: kill the running tools"), "{}", stopping[2]);
     }
 
     fn turn(usage: Usage) -> AgentEventKind {
@@ -295,7 +315,8 @@ mod tests {
     fn an_agent_that_is_silent_for_long_is_marked() {
         let tree = chain(vec![running("4f2c1a90", "a.md")]);
         let agents = Agents::default();
-        let row = &rows(&[ShownChain { name: "a.md", agents: &agents, tree: &tree }], 80, 9, at(660))[0];
+        let manner = Manner { width: 80, most: 9, is_stopping: false };
+        let row = &rows(&[ShownChain { name: "a.md", agents: &agents, tree: &tree }], manner, at(660))[0];
         assert!(row.starts_with("> 4f2c1a90 a.md: stalled for 11 min: starting  "), "{row}");
     }
 

@@ -61,6 +61,9 @@ impl StateDir {
             Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
                 return Ok(None);
             }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && self.is_of_another_user() => {
+                return Err(StoreError::OfAnotherUser(self.path.clone()));
+            }
             read => read.map_err(|error| StoreError::io(&path, error))?,
         };
         let mut lines = text.lines().map(str::to_owned);
@@ -69,6 +72,10 @@ impl StateDir {
         };
         let [machine, directory] = [(); 2].map(|()| lines.next().unwrap_or_default());
         Ok(Some(ServerFile { url, host, identity: DirectoryIdentity { machine, directory } }))
+    }
+
+    fn is_of_another_user(&self) -> bool {
+        fs::metadata(&self.path).is_ok_and(|found| found.uid() != rustix::process::geteuid().as_raw())
     }
 
     /// The identifier of this directory in the records on a server. The first call records the result of `new`.
