@@ -10,7 +10,6 @@ mod tests;
 mod text;
 pub(crate) mod watch;
 
-use std::env;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -27,8 +26,7 @@ use crate::cli::output;
 
 /// Whether the dashboard can be shown: a person uses a terminal that can move its cursor.
 pub(super) fn is_possible() -> bool {
-    let can_move = env::var("TERM").is_ok_and(|terminal| !matches!(terminal.as_str(), "" | "dumb"));
-    can_move && io::stdin().is_terminal() && output::is_read_by_a_person()
+    output::can_move_cursor() && io::stdin().is_terminal() && output::is_read_by_a_person()
 }
 
 /// Shows the dashboard until the person leaves.

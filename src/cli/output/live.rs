@@ -12,7 +12,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::cli::output::size::size_of_errors;
+use crate::cli::output::size::{can_move_cursor, size_of_errors};
 use crate::core::text::wrap::columns;
 
 /// The lines on the screen.
@@ -28,8 +28,7 @@ struct Drawn {
 
 /// Whether lines can be drawn: standard error is a terminal that can move its cursor.
 pub(crate) fn can_draw() -> bool {
-    let can_move = env::var("TERM").is_ok_and(|terminal| !terminal.is_empty() && terminal != "dumb");
-    io::stderr().is_terminal() && can_move
+    io::stderr().is_terminal() && can_move_cursor()
 }
 
 /// Draws these lines in place of the previous ones. They must be escaped, and leave room for what a terminal in the

@@ -10,7 +10,7 @@ mod size;
 mod stderr;
 mod stdout;
 
-pub(crate) use size::{size_of_errors, width_of_errors};
+pub(crate) use size::{can_move_cursor, size_of_errors, width_of_errors};
 pub(crate) use stderr::{
     ListCommand, Manner, ask, colour, error, hint, hint_at_error, is_quiet, is_read_by_a_person, tell, warn,
     write_errors,

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::cli::output::size::columns_and_lines;
+use crate::cli::output::size::{can_move_cursor, columns_and_lines};
 use crate::core::text::wrap::columns;
 
 /// The pager of this process.
@@ -34,8 +34,7 @@ pub(crate) struct Paged(());
 
 /// From now on, shows results in a pager if they do not fit on the terminal.
 pub(crate) fn begin() -> Paged {
-    let terminal = env::var("TERM").unwrap_or_default();
-    let is_usable = io::stdout().is_terminal() && !terminal.is_empty() && terminal != "dumb" && command().is_some();
+    let is_usable = io::stdout().is_terminal() && can_move_cursor() && command().is_some();
     if is_usable {
         let size = columns_and_lines(io::stdout());
         *pager() = Some(Pager { held: Vec::new(), size, program: None, messages: Vec::new() });

@@ -1,5 +1,6 @@
-//! The sizes of terminals.
+//! The sizes of terminals, and what they can do.
 
+use std::env;
 use std::io::{self, IsTerminal};
 
 /// The width of a stream, if it is a terminal.
@@ -17,6 +18,11 @@ pub(crate) fn width_of_errors() -> Option<usize> {
 /// The columns and lines of the terminal that shows messages.
 pub(crate) fn size_of_errors() -> (usize, usize) {
     columns_and_lines(io::stderr())
+}
+
+/// Whether the terminal of this process can move its cursor.
+pub(crate) fn can_move_cursor() -> bool {
+    env::var("TERM").is_ok_and(|terminal| !matches!(terminal.as_str(), "" | "dumb" | "unknown" | "cons25" | "emacs"))
 }
 
 /// The columns and lines of a terminal.

@@ -1,8 +1,8 @@
 //! Reads lines from a person at the terminal, and shows long texts page by page.
 
 use std::io::{self, BufRead};
+use std::thread;
 use std::time::Duration;
-use std::{env, thread};
 
 use rustix::termios::{QueueSelector, tcflush, tcgetattr};
 use rustyline::config::CompletionType;
@@ -57,7 +57,7 @@ impl Prompt {
             drop(bound);
             Ok(editor)
         };
-        let editor = can_move_its_cursor().then(editor).transpose().map_err(|error| unreadable(&error))?;
+        let editor = output::can_move_cursor().then(editor).transpose().map_err(|error| unreadable(&error))?;
         Ok(Self { stops: Stops::new().map_err(|error| unreadable(&error.into()))?, editor })
     }
 
@@ -211,10 +211,6 @@ fn plain() -> (Line, Arrived) {
     // If the input ended in the middle of a line, the person did not press Enter. Reading from a closed terminal fails.
     let line = read.ok().and_then(|_| line.strip_suffix('\n'));
     (line.map_or(Line::Closed, |line| Line::Typed(line.to_owned())), arrived)
-}
-
-fn can_move_its_cursor() -> bool {
-    env::var("TERM").is_ok_and(|term| !matches!(term.as_str(), "" | "dumb" | "cons25" | "emacs"))
 }
 
 fn unreadable(error: &ReadlineError) -> CliError {
