@@ -151,18 +151,18 @@ fn named(model: &Model, id: FrameId) -> String {
         .unwrap_or_default()
 }
 
-/// The keys, their short names, and descriptions of their effects.
+/// The keys, their short names, and descriptions of their effects, each of which fits on a line of 40 columns.
 pub(super) const KEYS: [(&str, &str, &str); 11] = [
     ("a", "answer", "answer what the chain asks"),
-    ("l", "logs", "what its agents say and do, as it happens"),
-    ("o", "open", "open a copy of its conversation in claude"),
-    ("s", "stop", "stop it: its running tools finish first"),
+    ("l", "logs", "what its agents say and do, live"),
+    ("o", "open", "open a copy of its conversation"),
+    ("s", "stop", "stop it after its running tools"),
     ("p", "pause", "pause it; r continues it"),
     ("r", "resume", "resume it in a process of its own"),
-    ("d", "remove", "remove it: its conversations and history, too"),
+    ("d", "remove", "remove it and its conversations"),
     ("t", "", "this project, or all projects"),
     ("?", "help", "this page"),
-    ("q", "quit", "leave; under watch, also stop its agents"),
+    ("q", "quit", "leave; under watch, stop its agents"),
     ("^Z", "", "to the shell; fg returns"),
 ];
 
