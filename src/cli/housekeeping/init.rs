@@ -259,7 +259,7 @@ fn explain(plan: &Plan) {
         }
     }
     if let Some(task) = &plan.kept_task {
-        tell(&format!("{} was changed since agent-cli init wrote it: it stays", task.display()));
+        tell(&format!("{} is not the sample task of agent-cli init: it stays as it is", task.display()));
     }
     if plan.change == Change::Added && plan.task.is_some() {
         hint("agent-cli spawn hello.md starts an agent that asks you a question");

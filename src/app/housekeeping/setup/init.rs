@@ -41,8 +41,11 @@ pub(crate) fn plan(asker: &Asker, place: &Place) -> Result<Plan, AppError> {
     }
     file.refuse_if_read_only()?;
     let after = section::add(file.text(), place.author(), convention::TEXT);
-    let task = place.task().filter(|task| fs::symlink_metadata(task).is_err());
-    Ok(Plan { after, change: Change::Added, task, ..unchanged(file) })
+    let (task, kept_task) = match place.task() {
+        Some(task) if fs::symlink_metadata(&task).is_ok() => (None, Some(task)),
+        task => (task, None),
+    };
+    Ok(Plan { after, change: Change::Added, task, kept_task, ..unchanged(file) })
 }
 
 /// Finds a file that defines the words without `init`: CLAUDE.md itself, or another file that agents get. Returns its path

@@ -51,7 +51,7 @@ pub(crate) struct Plan {
     pub(crate) defined_in: Option<(PathBuf, Vec<&'static str>)>,
     /// The example task that is created or removed.
     pub(crate) task: Option<PathBuf>,
-    /// The example task, if it is kept because a person has changed it.
+    /// A person's file in the place of the example task, which is kept.
     pub(crate) kept_task: Option<PathBuf>,
 }
 
