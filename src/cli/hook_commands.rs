@@ -33,11 +33,15 @@ fn note(context: &Context, caller: Caller, command: &str, error: &CliError) {
 
 /// Refuses to read from a person's terminal, because the input would never end.
 fn expect_a_program(command: &str) -> Result<(), CliError> {
-    if !io::stdin().is_terminal() {
+    refuse_terminal(&io::stdin(), &format!("agent-cli {command} reads from another program, not from a terminal"))
+}
+
+/// Refuses to let a person wait at a terminal for a command that is not for people.
+pub(crate) fn refuse_terminal(stream: &impl IsTerminal, why: &str) -> Result<(), CliError> {
+    if !stream.is_terminal() {
         return Ok(());
     }
-    let error = CliError::usage(format!("agent-cli {command} reads from another program, not from a terminal"));
-    Err(error.hint("agent-cli --help lists the commands for people"))
+    Err(CliError::usage(why).hint("agent-cli --help lists the commands for people"))
 }
 
 /// Run claude, and end it with its runner or with the lease of this host

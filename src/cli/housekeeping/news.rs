@@ -11,6 +11,7 @@ use crate::app::fronts::news;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
+use crate::cli::hook_commands::refuse_terminal;
 use crate::cli::output::print_line;
 use crate::core::chain::check_schedule::TICK;
 use crate::runtime::run::signals;
@@ -29,6 +30,7 @@ impl News {
             // Agents get no news. A person's session gets them.
             return Ok(ExitStatus::Ok);
         }
+        refuse_terminal(&io::stdout(), "agent-cli news writes to another program, not to a terminal")?;
         let store = context.store()?;
         let cannot = |error: io::Error| CliError::failed(format!("cannot watch the records: {error}"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
