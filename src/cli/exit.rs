@@ -51,7 +51,7 @@ impl ExitStatus {
     }
 }
 
-/// The part of `--help` about the environment and exit statuses.
+/// The end of `--help`: the environment, exit statuses and examples.
 pub(crate) const HELP: &str = "\
 Environment:
   AGENT_CLI_STATE_DIR        where chains are kept
@@ -68,7 +68,13 @@ Exit status:
     3  no such agent or question
     4  claude is missing, unusable, or refused to start
    75  waiting (with --exit-code, and in an agent that has no result yet)
-  130  interrupted";
+  130  interrupted
+
+Examples:
+  agent-cli spawn --prompt 'Ask me which colour I like.'
+  agent-cli spawn task.md
+  agent-cli ls
+  agent-cli inbox";
 
 impl From<ExitStatus> for ExitCode {
     fn from(exit: ExitStatus) -> Self {

@@ -33,10 +33,10 @@ fn every_command_explains_itself() {
     Run:
       spawn           Start one agent for each FILE of instructions
       resume          Resume a chain, or show its status
-      watch, work     Continue chains as soon as they can continue, until you stop it
+      watch, work     Continue chains as soon as they can continue, until stopped
       stop, kill      Stop an agent, or a whole chain
       pause           Pause an agent, or a whole chain
-      tell, name      Send a message to a running or waiting agent, or give a chain another name
+      tell, name      Send an agent a message, or give a chain another name
 
     Answer:
       inbox           Answer open questions, approvals and plans one after the other
@@ -48,30 +48,28 @@ fn every_command_explains_itself() {
       tree            Show every agent of a chain as a tree, and what each waits for
       show, status    Show everything about an agent: sessions, costs and history
       logs            Show what an agent said and did
-      open, attach    Open a copy of an agent's conversation in an interactive claude
+      open, attach    Open a copy of an agent's conversation in Claude Code
       history         Show what agents asked, who answered what, and what followed
-      stats, metrics  Show what agents cost, by day, model and file, or print numbers for Prometheus
+      stats, metrics  Show costs by day, model and file, or numbers for Prometheus
 
     Keep:
       rm              Remove chains that are not running
-      gc              Remove chains that finished long ago, and unused files
-      fsck            Check the state directory for inconsistencies
-      export, import  Move a chain to another machine: write it to a file, or read one
+      gc, fsck        Remove old chains and unused files, or check the records
+      export, import  Write a chain to a file for another machine, or read one
       move            Move the records of all chains to a PostgreSQL server
-      hosts, access   Manage the hosts that share a PostgreSQL server, and what its users may do
+      hosts, access   Manage the hosts of a PostgreSQL server, or its users' rights
 
     Set up:
-      init, uninit    Tell the agents of this project how to start others, or remove that
+      init, uninit    Teach the agents of this project to start others, or undo that
       doctor          Check claude, login, settings and PATH, and suggest fixes
       config          List and change settings
       service         Install a service that continues chains
       notifications   List notifications, and whether they could be sent
-      mcp, serve      Serve chains to Claude Code and other MCP hosts, or as a page in a browser
+      mcp, serve      Serve chains to Claude Code and other MCP hosts, or as a page
       completions     Print a completion script for a shell
 
     For agents:
-      ask             Ask a person (for agents)
-      wait            Wait for a file, a time, a command or an agent (for agents)
+      ask, wait       Ask a person, or wait for a file, a time, a command, an agent
 
     Options:
       -v, --verbose
@@ -107,6 +105,12 @@ fn every_command_explains_itself() {
         4  claude is missing, unusable, or refused to start
        75  waiting (with --exit-code, and in an agent that has no result yet)
       130  interrupted
+
+    Examples:
+      agent-cli spawn --prompt 'Ask me which colour I like.'
+      agent-cli spawn task.md
+      agent-cli ls
+      agent-cli inbox
     ");
     insta::assert_snapshot!(help(&["spawn"]), @"
     Start one agent for each FILE of instructions
@@ -1337,7 +1341,7 @@ fn every_command_explains_itself() {
       agent-cli logs 4f2c1a90 --chain --json | jq 'select(.type == "tool_use")'
     "#);
     insta::assert_snapshot!(help(&["open"]), @"
-    Open a copy of an agent's conversation in an interactive claude
+    Open a copy of an agent's conversation in Claude Code
 
     The copy is a separate session: nothing that is said in it affects the agent or its chain. Works
     while the agent runs or waits, and when it has ended. A call at which it is paused is closed in the
@@ -2110,8 +2114,10 @@ pub(crate) fn listed_commands(world: &World) -> Vec<String> {
 #[test]
 fn short_help_fits_on_a_page_and_ends_with_examples() {
     let world = World::new().with("COLUMNS", "80");
-    let all = world.run(&["-h"]).succeeds().stdout.clone();
+    let all = world.command(["-h"]).on_terminal(80).succeeds().stdout.clone();
     assert!(all.lines().count() <= 50, "{all}");
+    let last = all.trim_end().rsplit("\n\n").next().unwrap_or_default();
+    assert!(last.starts_with("Example: agent-cli spawn"), "{all}");
     for command in listed_commands(&world) {
         let help = world.run(&[&command, "-h"]).succeeds().stdout.clone();
         assert!(help.lines().count() <= 50, "{help}");
@@ -2160,6 +2166,9 @@ fn a_command_for_programs_refuses_a_terminal() {
         let said = format!("error: agent-cli {command} reads from another program, not from a terminal\n");
         assert!(refused.exits_with(2).stdout.contains(&said), "{refused}");
     }
+    let refused = world.command(["news"]).on_terminal(80);
+    let said = "error: agent-cli news writes to another program, not to a terminal";
+    assert!(refused.exits_with(2).stdout.contains(said), "{refused}");
 }
 
 #[test]
@@ -2194,6 +2203,9 @@ fn every_visible_command_has_a_manual_page() {
     for name in names {
         let page = page(&format!("-{name}")).expect(name);
         assert!(page.contains("SYNOPSIS") && page.contains("OPTIONS"), "{name}: {page}");
+        // An option without a description is followed by the next one.
+        let bare = page.split(".TP\n").skip(1).find(|option| option.lines().filter(|line| *line != ".").count() < 2);
+        assert_eq!(bare, None, "{name}");
     }
     assert!(page("-hook").is_err(), "other programs call it");
 }

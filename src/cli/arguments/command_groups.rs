@@ -29,15 +29,20 @@ const OTHER_WORDS: [(&str, &str); 8] = [
     ("rename", "name"),
 ];
 
+/// The end of the short help.
+const EXAMPLE: &str = "Example: agent-cli spawn --prompt 'Ask me which colour I like.'";
+
 /// Commands that share a line of the list, with that line's text. Otherwise the list would not fit on a page.
-const SHARED: [(&str, &str, &str); 7] = [
-    ("watch", "work", "Continue chains as soon as they can continue, until you stop it"),
-    ("tell", "name", "Send a message to a running or waiting agent, or give a chain another name"),
-    ("stats", "metrics", "Show what agents cost, by day, model and file, or print numbers for Prometheus"),
-    ("hosts", "access", "Manage the hosts that share a PostgreSQL server, and what its users may do"),
-    ("init", "uninit", "Tell the agents of this project how to start others, or remove that"),
-    ("export", "import", "Move a chain to another machine: write it to a file, or read one"),
-    ("mcp", "serve", "Serve chains to Claude Code and other MCP hosts, or as a page in a browser"),
+const SHARED: [(&str, &str, &str); 9] = [
+    ("watch", "work", "Continue chains as soon as they can continue, until stopped"),
+    ("tell", "name", "Send an agent a message, or give a chain another name"),
+    ("stats", "metrics", "Show costs by day, model and file, or numbers for Prometheus"),
+    ("gc", "fsck", "Remove old chains and unused files, or check the records"),
+    ("export", "import", "Write a chain to a file for another machine, or read one"),
+    ("hosts", "access", "Manage the hosts of a PostgreSQL server, or its users' rights"),
+    ("init", "uninit", "Teach the agents of this project to start others, or undo that"),
+    ("mcp", "serve", "Serve chains to Claude Code and other MCP hosts, or as a page"),
+    ("ask", "wait", "Ask a person, or wait for a file, a time, a command, an agent"),
 ];
 
 /// Adds a help that lists the commands in groups. Clap would list them in a single group.
@@ -67,7 +72,7 @@ pub(crate) fn listed(program: Command, groups: &[Group]) -> Command {
         template.push('\n');
     }
     template += &format!("{header}Options:{header:#}\n{{options}}{{after-help}}");
-    program.help_template(template)
+    program.help_template(template).after_help(EXAMPLE)
 }
 
 /// Adds suggestions of commands to the error, the most similar first. Only commands for people are suggested, and by their own

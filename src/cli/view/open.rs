@@ -15,7 +15,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::print_line;
 
-/// Open a copy of an agent's conversation in an interactive claude
+/// Open a copy of an agent's conversation in Claude Code
 ///
 /// The copy is a separate session: nothing that is said in it affects the agent or its chain. Works while the agent runs or
 /// waits, and when it has ended. A call at which it is paused is closed in the copy. Without a terminal it prints the command
