@@ -10,6 +10,7 @@ use crate::core::requests::approval::{self, Before};
 use crate::core::requests::proposed_plan::ProposedPlan;
 use crate::core::requests::question_form::{Form, QuestionOption};
 use crate::core::requests::request::RequestKind;
+use crate::core::text::bars::Bars;
 use crate::core::text::extent::bytes;
 use crate::runtime::requests::place;
 use crate::store::{Question, Store, StoreError};
@@ -26,7 +27,9 @@ pub(crate) fn body(store: &Store, asked: &Question, width: Option<usize>) -> Res
             let mut view = approval::view(tool, input, &changed(tool, input, place.as_ref()), place.as_ref(), width);
             if let Some(moved) = place.and_then(|place| place::moved(input, &place)) {
                 view.push_str("where it would act now, so that it would not be run:\n");
-                view.push_str(&approval::quoted(&moved.now, width));
+                let mut place = Bars::new(width);
+                place.lines(' ', &moved.now);
+                view.push_str(&place.text());
             }
             if let Some(reason) = reason {
                 view.push_str("why a hook asks:\n");

@@ -155,7 +155,7 @@ fn of_cell(view: &mut Bars, input: &Value, before: &Before) {
 
 /// Text of others, line by line behind a bar.
 pub(crate) fn quoted(text: &str, width: Option<usize>) -> String {
-    let mut view = Bars::new(width);
+    let mut view = Bars::of_prose(width);
     view.lines(' ', text);
     view.text()
 }

@@ -37,12 +37,18 @@ impl Changed {
 pub(crate) struct Bars {
     text: String,
     width: Option<usize>,
+    escaped: fn(&str) -> String,
 }
 
 impl Bars {
-    /// `width`: the number of columns, if known.
+    /// For a text that a person approves. `width`: the number of columns, if known.
     pub(crate) fn new(width: Option<usize>) -> Self {
-        Self { text: String::new(), width }
+        Self { text: String::new(), width, escaped: escape::exact }
+    }
+
+    /// For a text that is read.
+    pub(crate) fn of_prose(width: Option<usize>) -> Self {
+        Self { escaped: escape::exact_prose, ..Self::new(width) }
     }
 
     pub(crate) fn text(self) -> String {
@@ -98,13 +104,14 @@ impl Bars {
     /// A line behind `first`. If it does not fit, it continues behind `rest`: after a blank if there is one in the second half of
     /// the room. No character is left out, blanks included. A blank at which a line breaks ends it.
     fn wrapped(&mut self, first: &str, rest: &str, line: &str) {
-        let line = escape::exact(line).replace('\n', "\u{23ce}");
+        let line = (self.escaped)(line).replace('\n', "\u{23ce}");
         let room = self.width.map_or(usize::MAX, |width| width.saturating_sub(columns(rest) + 1).max(1));
         let (mut before, mut part, mut taken, mut after_blank) = (first.to_owned(), String::new(), 0, None);
         for (_, c, wide) in of_each(&line) {
             let ends_line = c == ' ' && taken == room && !part.ends_with(' ');
-            if taken + wide > room && !part.is_empty() && !ends_line {
-                let next = part.split_off(after_blank.take().filter(|_| c != ' ').unwrap_or(part.len()));
+            let whole = escape::before_joined(&part, c).len();
+            if taken + wide > room && whole > 0 && !ends_line {
+                let next = part.split_off(after_blank.take().filter(|_| c != ' ').unwrap_or(whole));
                 self.line(&format!("{before}{part}"));
                 (before, taken, part) = (rest.to_owned(), columns(&next), next);
             }
@@ -190,6 +197,17 @@ mod tests {
         assert_eq!(shown("one two three", 16), "  \u{2502}  one two \n  \u{2506}  three\n");
         assert_eq!(shown("a bcdefghijkl", 16), "  \u{2502}  a bcdefghi\n  \u{2506}  jkl\n");
         assert_eq!(shown("one two threefour", 13), "  \u{2502}  one two \n  \u{2506}  threefo\n  \u{2506}  ur\n");
+    }
+
+    #[test]
+    fn an_emoji_of_prose_stays_on_one_line() {
+        let shown = |width| {
+            let mut bars = Bars::of_prose(Some(width));
+            bars.lines(' ', "ab👩🏽\u{200d}👩\u{200d}👦cd");
+            bars.text()
+        };
+        assert_eq!(shown(15), "  \u{2502}  ab\n  \u{2506}  👩🏽\u{200d}👩\u{200d}👦c\n  \u{2506}  d\n");
+        assert!(shown(7).contains("👩🏽\u{200d}👩\u{200d}👦"), "{}", shown(7));
     }
 
     #[test]

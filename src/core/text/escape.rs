@@ -8,6 +8,8 @@ use std::fmt::Write as _;
 
 use unicode_properties::{GeneralCategory, UnicodeEmoji, UnicodeGeneralCategory};
 
+/// Joins the emoji before and after it.
+const JOINER: char = '\u{200d}';
 /// Replaces a line break in a text on one line. A blank would hide where a command ends.
 pub(crate) const BREAK: char = '⏎';
 
@@ -31,20 +33,29 @@ pub(crate) fn block(text: &str) -> String {
 /// an ordinary one that is followed by others. A blank at the end of a line cannot be seen, but `\\ ` does not continue a line
 /// in a shell. For texts that a person approves.
 pub(crate) fn exact(text: &str) -> String {
+    exactly(text, |c| c == JOINER)
+}
+
+/// The same for prose, in which joined emoji stay whole.
+pub(crate) fn exact_prose(text: &str) -> String {
+    exactly(text, |_| false)
+}
+
+fn exactly(text: &str, is_named: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     for (number, line) in text.split('\n').enumerate() {
         if number > 0 {
             out.push('\n');
         }
-        let (mut before, seen) = (None, line.trim_end_matches(' ').len());
-        for (at, c) in line.char_indices() {
+        let (mut at, seen) = (0, line.trim_end_matches(' ').len());
+        for (c, _, is_shown) in characters(line) {
             let is_odd_blank = c.general_category() == GeneralCategory::SpaceSeparator && (c != ' ' || at >= seen);
             match c {
                 '\t' => out.push_str("\\t"),
-                _ if is_odd_blank || !is_shown(c, before) => as_code(c, &mut out),
+                _ if is_odd_blank || is_named(c) || !is_shown => as_code(c, &mut out),
                 _ => out.push(c),
             }
-            before = Some(c);
+            at += c.len_utf8();
         }
     }
     out
@@ -70,7 +81,7 @@ fn characters(text: &str) -> impl Iterator<Item = (char, Option<char>, bool)> {
     std::iter::from_fn(move || {
         let c = rest.next()?;
         let after = rest.peek().copied();
-        let shown = is_shown(c, before) || joins(base, c, after);
+        let shown = is_shown(before, c, after) || joins(base, c, after);
         // The form of an emoji is a part of it.
         if !(c == '\u{fe0f}' && shown) {
             base = Some(c);
@@ -99,13 +110,16 @@ fn as_code(c: char, out: &mut String) {
     let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
 }
 
-/// Whether a terminal shows `c` as itself and does nothing else, if it comes after `before`.
-fn is_shown(c: char, before: Option<char>) -> bool {
+/// Whether a terminal shows `c` as itself and does nothing else, between these two.
+fn is_shown(before: Option<char>, c: char, after: Option<char>) -> bool {
     use GeneralCategory as Category;
     match c {
         ' '..='~' => true,
         // These two select how an emoji looks. Elsewhere they are invisible.
-        '\u{fe0e}' | '\u{fe0f}' => before.is_some_and(|before| !before.is_ascii() && before.is_emoji_char()),
+        '\u{fe0e}' | '\u{fe0f}' => before.is_some_and(|before| {
+            let is_on_a_key = before.is_emoji_char() && after == Some('\u{20e3}');
+            is_on_a_key || !before.is_ascii() && before.is_emoji_char()
+        }),
         _ if is_invisible(c) => false,
         _ => !matches!(
             c.general_category(),
@@ -123,7 +137,7 @@ fn is_shown(c: char, before: Option<char>) -> bool {
 /// Whether `c` makes one emoji of those before and after it, as in 👩‍💻. A terminal that does not join them shows both.
 fn joins(before: Option<char>, c: char, after: Option<char>) -> bool {
     let is_emoji = |c: char| !c.is_ascii() && c.is_emoji_char();
-    c == '\u{200d}' && before.is_some_and(is_emoji) && after.is_some_and(is_emoji)
+    c == JOINER && before.is_some_and(is_emoji) && after.is_some_and(is_emoji)
 }
 
 /// Characters that Unicode calls ignorable by default and counts among letters or marks, and a blank that counts as a symbol.
@@ -148,7 +162,19 @@ pub(crate) fn shortened(text: &str) -> String {
 
 /// The beginning of a text that was cut within a joined emoji, without the joiner that would follow it.
 pub(crate) fn without_joiner(beginning: &str) -> &str {
-    beginning.trim_end_matches('\u{200d}')
+    beginning.trim_end_matches(JOINER)
+}
+
+/// The beginning of a text without the emoji at its end that the next character belongs to.
+pub(crate) fn before_joined(text: &str, next: char) -> &str {
+    // The form of an emoji, and the colour of its skin.
+    let is_modifier = |c: char| matches!(c, '\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}');
+    let without_one = |text| str::strip_suffix(str::trim_end_matches(text, is_modifier), |_: char| true);
+    let mut rest = if is_modifier(next) || next == JOINER { without_one(text).unwrap_or(text) } else { text };
+    while let Some(joined) = rest.strip_suffix(JOINER) {
+        rest = without_one(joined).unwrap_or(joined);
+    }
+    rest
 }
 
 #[cfg(test)]
@@ -202,8 +228,10 @@ mod tests {
 
     #[test]
     fn ordinary_text_is_shown_as_it_is() {
-        for text in ["", "a b", "Größe – “x” …", "漢字かな", "e\u{301}", "עברית", "🙂 ✅ ❤\u{fe0f}", "a\u{a0}b"]
-        {
+        for text in [
+            "", "a b", "Größe – “x” …", "漢字かな", "e\u{301}", "עברית", "🙂 ✅ ❤\u{fe0f}",
+            "1\u{fe0f}\u{20e3} #\u{fe0f}\u{20e3}", "a\u{a0}b",
+        ] {
             assert_eq!([one_line(text), block(text)], [text; 2].map(str::to_owned));
             assert!(is_plain(text), "{text}");
         }
@@ -215,6 +243,7 @@ mod tests {
         {
             assert_eq!([one_line(text), block(text)], [text; 2].map(str::to_owned));
             assert!(is_plain(text) && exact(text).contains("\\u{200d}"), "what is approved is shown exactly");
+            assert_eq!(exact_prose(text), text);
         }
         for (text, shown) in [
             ("👩\u{200d}", "👩\\u{200d}"),
@@ -223,6 +252,8 @@ mod tests {
             ("1\u{200d}👩", "1\\u{200d}👩"),
             ("👩\u{200d}\u{200d}👩", "👩\\u{200d}\\u{200d}👩"),
             ("a\u{fe0f}\u{200d}👩", "a\\u{fe0f}\\u{200d}👩"),
+            ("1\u{fe0f}2", "1\\u{fe0f}2"),
+            ("a\u{fe0f}\u{20e3}", "a\\u{fe0f}\u{20e3}"),
         ] {
             assert_eq!(one_line(text), shown);
             assert!(!is_plain(text), "{text:?}");
