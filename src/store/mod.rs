@@ -29,7 +29,7 @@ pub(crate) use crate::store::error::{ArchiveError, StoreError};
 pub(crate) use crate::store::files::browsers::{Browsers, note_token_file, token_files};
 pub(crate) use crate::store::files::entries::size;
 pub use crate::store::files::lease::Lease;
-pub(crate) use crate::store::files::marks::{Attending, Driving, Followed, Serving, Trying, Watching};
+pub(crate) use crate::store::files::marks::{AsksLater, Attending, Driving, Followed, Serving, Trying, Watching};
 pub(crate) use crate::store::files::ownership::exposed;
 pub(crate) use crate::store::files::privacy::private_socket;
 pub(crate) use crate::store::files::state_dir::StateDir;

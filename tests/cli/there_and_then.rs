@@ -52,6 +52,20 @@ fn one_command_asks_and_continues_until_the_reply() {
 }
 
 #[test]
+fn an_inbox_elsewhere_does_not_delay_the_question() {
+    let world = World::with_hooks().with("AGENT_CLI_LINGER", "1h");
+    world.run(&["ls"]);
+    let inbox = std::fs::File::create(world.state().join("attending.lock")).unwrap();
+    inbox.try_lock_shared().unwrap();
+    world.file("asks.md", "ask Which colour?\nreply {result}\n");
+    let (spawn, screen) = on_screen(&world, &["spawn", "asks.md"], 80);
+    asks(&screen, "Which colour?");
+    spawn.types("red\r");
+    spawn.ends().succeeds();
+    assert_eq!((answered(&world), world.starts()), (vec!["red".to_owned()], 2));
+}
+
+#[test]
 fn a_question_can_be_left_for_later() {
     for (keys, code) in [("\r", 0), ("\u{3}", 0), ("\u{4}", 0), (":q\r", 0), (":skip\r", 0), ("\r", 75)] {
         let world = World::new();

@@ -1,5 +1,7 @@
 //! Runs chains for the commands that run agents, and prints their status afterwards.
 
+use std::io::{self, IsTerminal};
+
 use tokio::sync::watch;
 
 use crate::app::chains::run::{self, FirstRun, NextRun};
@@ -20,7 +22,7 @@ use crate::runtime::run::driven::Driven;
 use crate::runtime::run::scheduler;
 use crate::runtime::run::signals::Signals;
 use crate::runtime::run::status::{self, ChainStatus};
-use crate::store::Store;
+use crate::store::{AsksLater, Store};
 
 /// Runs a new chain as far as it can go.
 pub(super) fn drive_new(
@@ -77,6 +79,9 @@ fn driven(
     top: FrameId,
     output_options: OutputOptions,
 ) -> Result<Driven, CliError> {
+    // Without the mark, an inbox that is open elsewhere delays the question.
+    let is_asked = can_ask(context, output_options);
+    let _later = is_asked.then(|| AsksLater::mark(store.dir(), store.chain_of(top)?.root)).and_then(Result::ok);
     let (stream, live) = match output_options.stream {
         true => (Some(watcher::start(store.dir().path(), top).map_err(|error| error.hint_resume(top))?), None),
         false => (None, LiveDisplay::new(store.dir().path())),
@@ -95,6 +100,12 @@ fn driven(
     let driven = driven.map_err(|error| error.hint_resume(top))?;
     print_notes(&driven.notes);
     Ok(driven)
+}
+
+/// Whether a command can ask the person who started it.
+pub(crate) fn can_ask(context: &Context, output_options: OutputOptions) -> bool {
+    let is_wanted = !output_options.no_ask && !output_options.prints_json() && context.caller.is_none();
+    is_wanted && io::stdin().is_terminal() && output::is_read_by_a_person()
 }
 
 /// Runs `work`, which runs agents, with a log and notifications. `work` gets the number of stop signals so far.

@@ -3,6 +3,7 @@
 //! * runs a chain ([`Driving`]): commands that continue all chains skip it
 //! * shows questions to a person ([`Attending`]): an answer may come soon
 //! * follows a chain for a session ([`Followed`])
+//! * asks its own person once the chain that it runs has paused ([`AsksLater`])
 //! * serves the page ([`Serving`])
 //! * continues every chain ([`Watching`]): people need not
 //! * runs the commands that an agent waits for ([`Trying`]): no other process does
@@ -48,10 +49,11 @@ impl Attending {
         Ok(Self { _mark: Mark::set(&dir.attending())? })
     }
 
-    /// Whether a person sees the questions of the chain of `root`: a process shows the questions of all chains, or a
-    /// session follows this chain. Creates nothing.
+    /// Whether a person sees the questions of the chain of `root`: a process shows the questions of all chains, and none
+    /// would show those of this chain only later, or a session follows this chain. Creates nothing.
     pub(crate) fn is_marked(dir: &StateDir, root: FrameId) -> Result<bool> {
-        Ok(Mark::is_set(&dir.attending())? || Followed::is_marked(dir, root)?)
+        let is_shown = Mark::is_set(&dir.attending())? && !Mark::is_set(&dir.asks_later(root))?;
+        Ok(is_shown || Followed::is_marked(dir, root)?)
     }
 }
 
@@ -71,6 +73,20 @@ impl Followed {
     /// Whether a session follows the chain of `root`. Creates nothing.
     pub(crate) fn is_marked(dir: &StateDir, root: FrameId) -> Result<bool> {
         Mark::is_set(&dir.followed(root))
+    }
+}
+
+/// The mark of a process that asks the person at its terminal, but not before the chain that it runs has paused.
+#[derive(Debug)]
+pub(crate) struct AsksLater {
+    _mark: Mark,
+}
+
+impl AsksLater {
+    /// Marks the chain of `root` as one whose person is asked later, until the result is dropped.
+    pub(crate) fn mark(dir: &StateDir, root: FrameId) -> Result<Self> {
+        dir.frame_dir(root).map_err(|error| StoreError::io(&dir.frame_path(root), error))?;
+        Ok(Self { _mark: Mark::set(&dir.asks_later(root))? })
     }
 }
 
@@ -212,6 +228,10 @@ mod tests {
         let _session = Followed::mark(&dir, followed).unwrap();
         assert_eq!(are_shown(), [true, false]);
         let _inbox = Attending::mark(&dir).unwrap();
+        assert_eq!(are_shown(), [true, true]);
+        let later = [followed, other].map(|root| AsksLater::mark(&dir, root).unwrap());
+        assert_eq!(are_shown(), [true, false], "its person must not wait for another terminal");
+        drop(later);
         assert_eq!(are_shown(), [true, true]);
     }
 

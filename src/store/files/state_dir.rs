@@ -134,6 +134,11 @@ impl StateDir {
         self.frame_path(root).join("followed.lock")
     }
 
+    /// The file that is locked as long as a process runs the chain of a root and will ask the person at its terminal.
+    pub(crate) fn asks_later(&self, root: FrameId) -> PathBuf {
+        self.frame_path(root).join("asks-later.lock")
+    }
+
     /// The file that is locked as long as a process shows questions to a person.
     pub(crate) fn attending(&self) -> PathBuf {
         self.path.join("attending.lock")

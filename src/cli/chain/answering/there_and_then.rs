@@ -1,7 +1,5 @@
 //! Asks the person at the terminal the questions of the chain that they run, and continues the chain.
 
-use std::io::{self, IsTerminal};
-
 use jiff::Timestamp;
 
 use crate::app::App;
@@ -32,10 +30,7 @@ pub(super) fn for_people<'a>(context: &Context, store: &'a Store) -> Result<App<
 
 /// Whether a command with this final status asks the person first.
 pub(crate) fn asks(context: &Context, status: &ChainStatus, output_options: OutputOptions) -> bool {
-    let is_possible =
-        || io::stdin().is_terminal() && output::is_read_by_a_person() && output::live::is_in_the_foreground();
-    let is_wanted = !output_options.no_ask && !output_options.prints_json() && context.caller.is_none();
-    needs_a_person(status) && is_wanted && is_possible()
+    needs_a_person(status) && drive::can_ask(context, output_options) && output::live::is_in_the_foreground()
 }
 
 fn needs_a_person(status: &ChainStatus) -> bool {
