@@ -51,8 +51,9 @@ pub(crate) struct Guard {
     /// The process id of the runner
     runner: u32,
 
-    /// The file that says until when it may run
-    until: PathBuf,
+    /// The file that says until when it may run; without it, this process becomes claude and ends with its parent
+    #[arg(long)]
+    until: Option<PathBuf>,
 
     /// The program and its arguments
     #[arg(last = true, required = true)]
@@ -67,7 +68,10 @@ impl Guard {
         let Self { runner, until, command } = self;
         let mut program = Command::new(command.first().map_or(OsStr::new(""), OsString::as_os_str));
         program.args(command.iter().skip(1));
-        let ended = guard::run(Guarded { runner, until, command: program });
+        let ended = match until {
+            Some(until) => guard::run(Guarded { runner, until, command: program }),
+            None => guard::tether(runner, program).map_or(Ok(None), Err),
+        };
         let ended = ended.map_err(|error| CliError::failed(format!("claude cannot be started: {error}")))?;
         // As if it had been killed: it has done nothing, and can be started again.
         std::process::exit(ended.map_or(KILLED, guard::exit_code))

@@ -7,9 +7,10 @@ use std::env;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::os::unix::process::{ExitStatusExt, parent_id};
+use std::os::unix::process::{CommandExt, ExitStatusExt, parent_id};
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, ExitStatus};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -42,7 +43,7 @@ pub(crate) struct Guarded {
 /// The same command with a guard, a process that ends as its program does.
 pub(crate) fn guarded(command: &Command, own_program: &Path, until: &Path) -> Command {
     let mut guard = Command::new(own_program);
-    guard.arg(NAME).arg(process::id().to_string()).arg(until).arg("--");
+    guard.arg(NAME).arg(process::id().to_string()).arg("--until").arg(until).arg("--");
     guard.arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {
@@ -64,6 +65,28 @@ pub(crate) fn now() -> u64 {
     let clock = ClockId::Monotonic;
     let time = clock_gettime(clock);
     (time.tv_sec * 1000 + time.tv_nsec / 1_000_000).unsigned_abs()
+}
+
+/// The same command, which the system kills when this process has ended: a guard may be killed together with its runner.
+fn tethered(command: Command) -> Command {
+    // A test is no agent-cli.
+    if !cfg!(target_os = "linux") || cfg!(test) {
+        return command;
+    }
+    // An upgrade may have removed the file of this program.
+    let mut tethered = Command::new("/proc/self/exe");
+    tethered.arg0("agent-cli").arg(NAME).arg(process::id().to_string()).arg("--");
+    tethered.arg(command.get_program()).args(command.get_args());
+    tethered
+}
+
+/// Becomes the program, which the system kills when its guard has ended. `None`: the guard has ended already.
+pub(crate) fn tether(guard: u32, mut command: Command) -> Option<io::Error> {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)) {
+        return Some(error.into());
+    }
+    (parent_id() == guard).then(|| command.exec())
 }
 
 /// Runs the program until it ends, or must end. `None`: it may not start, because its runner has ended or its host has no lease.
@@ -90,7 +113,7 @@ async fn guard(Guarded { runner, until, command }: Guarded) -> io::Result<Option
     if !may_run() {
         return Ok(None);
     }
-    let mut program = tokio::process::Command::from(command).spawn()?;
+    let mut program = tokio::process::Command::from(tethered(command)).spawn()?;
     loop {
         tokio::select! {
             ended = program.wait() => {
@@ -105,9 +128,20 @@ async fn guard(Guarded { runner, until, command }: Guarded) -> io::Result<Option
     }
 }
 
-/// Until when agents may run; 0 if that is unknown.
+/// Which start of the machine this is: [`now`] begins anew with each. Empty if that is unknown.
+static BOOT: LazyLock<String> =
+    LazyLock::new(|| fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned());
+
+/// The content of the file that says until when agents may run.
+pub(crate) fn until_text(end: u64) -> String {
+    format!("{end} {}", *BOOT)
+}
+
+/// Until when agents may run; 0 if that is unknown, or was written before the machine was started again.
 pub(crate) fn until(file: &Path) -> u64 {
-    fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok()).unwrap_or_default()
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let (end, boot) = text.split_once(' ').unwrap_or_default();
+    end.parse().ok().filter(|_| boot == *BOOT).unwrap_or_default()
 }
 
 /// Ends all processes of the agent but this one.
@@ -140,9 +174,23 @@ mod tests {
         let guarded = guarded(&command, Path::new("/usr/bin/agent-cli"), Path::new("/state/lease"));
         let words: Vec<_> = guarded.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
         let own = process::id().to_string();
-        assert_eq!(words, ["guard", own.as_str(), "/state/lease", "--", "/usr/bin/claude", "-p", "--", "x y"]);
+        assert_eq!(
+            words,
+            ["guard", own.as_str(), "--until", "/state/lease", "--", "/usr/bin/claude", "-p", "--", "x y"]
+        );
         assert_eq!(guarded.get_envs().collect::<Vec<_>>(), command.get_envs().collect::<Vec<_>>());
         assert_eq!(guarded.get_current_dir(), Some(Path::new("/srv")));
+    }
+
+    #[test]
+    fn what_was_written_before_the_machine_started_again_is_no_time() {
+        let temp = tempfile::tempdir().unwrap();
+        let file = temp.path().join("lease");
+        let read = |text: &str| {
+            fs::write(&file, text).unwrap();
+            until(&file)
+        };
+        assert_eq!([read(&until_text(7)), read("7 another"), read("7"), read("")], [7, 0, 0, 0]);
     }
 
     #[test]
@@ -150,16 +198,13 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let until = temp.path().join("lease");
         let started = |runner, until: &Path| {
-            let made = temp.path().join("made");
-            let mut command = Command::new("touch");
-            command.arg(&made);
-            let ended = run(Guarded { runner, until: until.to_owned(), command }).unwrap();
-            ended.is_some_and(|status| status.success() && made.exists())
+            let command = Command::new("true");
+            run(Guarded { runner, until: until.to_owned(), command }).unwrap().is_some()
         };
         assert!(!started(parent_id(), &until), "there is no lease");
-        fs::write(&until, now().saturating_sub(1).to_string()).unwrap();
+        fs::write(&until, until_text(now().saturating_sub(1))).unwrap();
         assert!(!started(parent_id(), &until), "it has ended");
-        fs::write(&until, (now() + 60_000).to_string()).unwrap();
+        fs::write(&until, until_text(now() + 60_000)).unwrap();
         assert!(!started(1, &until), "another process runs it");
         assert!(started(parent_id(), &until));
     }

@@ -26,9 +26,6 @@ use crate::store::{Store, StoreError};
 /// How often a host without agents renews its lease, so that others see it, and looks for lost ones.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// The longest lease, in milliseconds.
-const LONGEST: u64 = 3_600_000;
-
 /// The lease of this host, as long as this value exists; empty if the database is a file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HostLease(Option<Arc<Held>>);
@@ -197,8 +194,8 @@ impl Kept {
         self.renewed.fetch_max(sent, Ordering::AcqRel);
         // A guard needs less than a quarter of the lease to end its agent.
         let end = sent + u64::try_from((self.terms.lease / 4 * 3).as_millis()).unwrap_or_default();
-        // Another process of this host may have a longer lease. After a restart of the machine, the file is meaningless.
-        let is_longer = !has_lapsed && written > end && written < sent + LONGEST;
+        // Another process of this host may have a longer lease.
+        let is_longer = !has_lapsed && written > end;
         if is_longer { Ok(()) } else { write_end(&file, end) }
     }
 
@@ -286,7 +283,8 @@ impl Kept {
 
 /// Says until when agents may run on this host.
 fn write_end(file: &Path, end: u64) -> Result<(), RuntimeError> {
-    let written = replace(Step::Renew, file, Durability::Process, |file| write!(file, "{end}"));
+    let written =
+        replace(Step::Renew, file, Durability::Process, |file| file.write_all(guard::until_text(end).as_bytes()));
     written.map_err(while_trying("write the lease"))
 }
 
