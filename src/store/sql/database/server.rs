@@ -12,7 +12,7 @@ use crate::store::sql::database::migrations::STEPS;
 use crate::store::sql::database::server_tables::statements;
 use crate::store::sql::engine::object_storage::ObjectStorage;
 use crate::store::sql::engine::postgres::Client;
-use crate::store::sql::engine::server_address::{Address, place};
+use crate::store::sql::engine::server_address::{Address, OTHER_VERSION, place};
 use crate::store::sql::engine::{Connection, Fault, TxResult};
 
 /// The server of an open database.
@@ -154,6 +154,18 @@ fn make(connection: &Connection, place: &str) -> TxResult<()> {
     made
 }
 
+/// Fails if a newer program has changed the tables since this one opened them: what this program would write may be useless or
+/// harmful.
+fn still_known() -> String {
+    format!(
+        "DO $$ DECLARE mark text := obj_description('agent_cli'::regnamespace, 'pg_namespace');
+         BEGIN IF mark IS DISTINCT FROM '{MARK} {VERSION}' THEN
+           RAISE EXCEPTION USING CONSTRAINT = '{OTHER_VERSION}', MESSAGE = 'the tables have another version',
+             DETAIL = regexp_replace(coalesce(mark, ''), '^{MARK} ', '') || ' {VERSION}';
+         END IF; END $$"
+    )
+}
+
 /// What a transaction does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
@@ -200,10 +212,11 @@ impl Server {
     ) -> TxResult<T> {
         let begin = match access {
             Access::Write => format!(
-                "BEGIN ISOLATION LEVEL READ COMMITTED; UPDATE writes SET number = number + 1; NOTIFY agent_cli, '{}'",
-                client.token()
+                "BEGIN ISOLATION LEVEL READ COMMITTED; UPDATE writes SET number = number + 1; NOTIFY agent_cli, '{}'; {}",
+                client.token(),
+                still_known()
             ),
-            Access::Beside => "BEGIN ISOLATION LEVEL READ COMMITTED".to_owned(),
+            Access::Beside => format!("BEGIN ISOLATION LEVEL READ COMMITTED; {}", still_known()),
             Access::Read => {
                 client.begin_read()?;
                 let outcome = work();
@@ -269,6 +282,24 @@ mod tests {
                OR prorettype = 'trigger'::regtype AND has_function_privilege('pg_monitor', pg_proc.oid, 'EXECUTE'))"
         );
         assert_eq!(names(&functions), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn nothing_is_written_to_tables_that_a_newer_program_has_changed() {
+        if new_server().is_none() {
+            return;
+        }
+        let (_temp, store) = store();
+        let root = store.root();
+        let mark = |mark: &str| {
+            let sql = format!("COMMENT ON SCHEMA agent_cli IS '{mark}'");
+            store.database().query(|connection| connection.batch(&sql)).unwrap();
+            store.try_again(root).unwrap_err()
+        };
+        let newer = mark(&format!("{MARK} 9"));
+        assert!(matches!(newer, StoreError::Newer { found: 9, known: 1, .. }), "{newer}");
+        assert!(matches!(mark("of another program"), StoreError::NotADatabase(_)));
+        assert_eq!(store.roots().len(), 1);
     }
 
     #[test]
