@@ -14,7 +14,7 @@ use crate::app::view::outcome::{ErrorDetailView, ErrorType, ErrorView};
 use crate::claude::installation::program::ProgramError;
 use crate::core::agent::child_worktree::{Held, Worktree};
 use crate::core::housekeeping::archive::BadArchive;
-use crate::core::id::{BadId, FrameId, RequestId};
+use crate::core::id::{BadId, FrameId};
 use crate::core::text::shell::shell_path;
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::fork::BadSource;
@@ -314,10 +314,10 @@ impl From<StoreError> for CliError {
                 .hint("end your turn: when a person has answered, you can ask again")
                 .hint("AGENT_CLI_QUESTIONS_PER_HOUR, set where a person starts the chain, allows more"),
             StoreError::AlreadyAnswered { question, replaceable: false, .. } | StoreError::Delivered(question) => {
-                Self::usage(message).hint(shows_answer(question))
+                Self::usage(message).hint(hints::shows_answer(question))
             }
             StoreError::AlreadyAnswered { question, replaceable: true, .. } => {
-                Self::usage(message).hint(shows_answer(question)).hint(replaces_answer(question))
+                Self::usage(message).hint(hints::shows_answer(question)).hint(hints::replaces_answer(question))
             }
             StoreError::QuestionExpired { question, .. } => {
                 Self::usage(message).hint(format!("agent-cli questions {} shows it", question.short()))
@@ -343,6 +343,7 @@ impl From<StoreError> for CliError {
             | StoreError::OtherObjectStorage(_)
             | StoreError::CopiedDirectory(_)
             | StoreError::OtherStore { .. }
+            | StoreError::MovedBefore { .. }
             | StoreError::OtherHost { .. }
             | StoreError::NotTaken { .. }
             | StoreError::LeaseEnded(_)
@@ -361,14 +362,6 @@ impl From<StoreError> for CliError {
             | StoreError::FailureDelivered(_) => Self::failed(message),
         }
     }
-}
-
-fn shows_answer(question: RequestId) -> String {
-    format!("agent-cli questions {} shows the answer", question.short())
-}
-
-fn replaces_answer(question: RequestId) -> String {
-    format!("agent-cli answer --replace {} ANSWER replaces it until it is delivered", question.short())
 }
 
 /// The hint for an agent that is recorded as running.

@@ -122,11 +122,13 @@ pub enum StoreError {
         /// The server, without a password.
         place: String,
     },
-    /// Only the owner of the database may change rights.
-    #[error("only {owner}, who owns the database, can change rights")]
+    /// Only the owner of the database may do this.
+    #[error("only {owner}, who owns the database, can {action}")]
     NotOwner {
         /// The owner's name on the server.
         owner: String,
+        /// What was refused, after "can".
+        action: &'static str,
     },
     /// The server has no such user.
     #[error("the server has no user {0}")]
@@ -158,6 +160,14 @@ pub enum StoreError {
         dir: PathBuf,
         /// Its database: a file, or a server without a password.
         used: String,
+    },
+    /// A chain has continued on the server after an interrupted move, and other chains have changed in the file.
+    #[error("an interrupted move has brought {} to {place}, where it has continued, and other chains have changed here", .root.short())]
+    MovedBefore {
+        /// The root of the chain.
+        root: FrameId,
+        /// The server, without a password.
+        place: String,
     },
     /// This host does not run the agents of a chain.
     #[error("the agents of {} {elsewhere}", .root.short())]

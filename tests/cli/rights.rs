@@ -135,7 +135,7 @@ fn whoever_reads_changes_nothing() {
         Ok("0")
     );
     let refused = team.other.run(&["access", "grant", &team.user, "start", "--everywhere"]);
-    refused.exits_with(1).says("only agent, who owns the database, can change rights");
+    refused.exits_with(2).says("only agent, who owns the database, can change rights");
     assert_eq!(listed(&team.owner), ["asks"]);
 }
 
@@ -234,6 +234,34 @@ fn whoever_starts_in_a_project_does_everything_there() {
     team.other.run(&["gc", "--older-than", "0s"]).succeeds();
     team.other.run(&["fsck"]).succeeds();
     team.owner.run(&["fsck"]).succeeds();
+}
+
+#[test]
+fn whoever_starts_everywhere_moves_and_imports_chains() {
+    let Some(team) = Team::new() else { return };
+    team.owner.file("root.md", "ask When?\nreply {result}\n");
+    let others = team.owner.spawn_paused("root.md");
+    team.owner.run(&["access", "grant", &team.user, "start", "--everywhere"]).succeeds();
+    let address = team.url.replacen("agent@", &format!("{}@", team.user), 1);
+    let mover = World::with_hooks().without("AGENT_CLI_STORE");
+    mover.file("root.md", "spawn child.md\nreply {result}\n");
+    mover.file("child.md", "ask Why?\nreply {result}\n");
+    let [moved, exported] = [(); 2].map(|()| mover.spawn_paused("root.md"));
+    let archive = mover.project().join("chain.tar");
+    mover.run(&["export", &exported, "-o", archive.to_str().unwrap()]).succeeds();
+    mover.run(&["rm", &exported, "--yes"]).succeeds();
+    assert_eq!(mover.run(&["move", "--to", &address, "--json"]).succeeds().json()["chains"], 1);
+    mover.run(&["import", archive.to_str().unwrap(), "--trust"]).succeeds();
+    for (id, answer) in [(&moved, "because"), (&exported, "again")] {
+        let question = mover.run(&["questions", id, "--json"]).json()[0]["id"].as_str().unwrap().to_owned();
+        mover.run(&["answer", &question, answer]).succeeds();
+        mover.run(&["resume", id]).prints(answer);
+    }
+    let host = std::fs::read_to_string(team.owner.state().join("host")).expect("it has a name");
+    postgres::execute(&team.url, "UPDATE agent_cli.hosts SET expires = 0");
+    let refused = mover.run(&["hosts", "forget", host.trim(), "--yes"]);
+    refused.exits_with(2).says("only agent, who owns the database, can forget a host");
+    team.owner.run(&["show", &others]).succeeds();
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::claude::installation::start_refusal::StartRefusal;
 use crate::cli::error::CliError;
 use crate::core::agent::child_worktree::{Held, Remedy, Worktree};
 use crate::core::housekeeping::hosting::{Elsewhere, NotTaken};
-use crate::core::id::FrameId;
+use crate::core::id::{FrameId, RequestId};
 use crate::core::text::shell::{shell_path, shell_word};
 use crate::runtime::run::frame_error::{FrameError, FrameErrorKind, RaisedLimit};
 use crate::runtime::worktrees::worktree::WorktreeError;
@@ -285,11 +285,23 @@ pub(super) fn of_server(message: String, error: &StoreError) -> CliError {
             "the owner of the database can give access: agent-cli access grant {} read --everywhere",
             shell_word(user)
         )),
-        StoreError::NotOwner { owner } => failed.hint(format!("run it as {owner}, or as a member of that role")),
+        StoreError::MovedBefore { .. } => failed
+            .hint("agent-cli export the chains that have changed here, remove them, and import them after the move"),
+        StoreError::NotOwner { owner, .. } => {
+            CliError::usage(message).hint(format!("run it as {owner}, or as a member of that role"))
+        }
         StoreError::UnknownUser(user) => CliError::usage(message)
             .hint(format!("in psql, CREATE ROLE \"{}\" LOGIN PASSWORD '…' creates it", user.replace('"', "\"\""))),
         _ => failed.hint("run the command on that host"),
     }
+}
+
+pub(super) fn shows_answer(question: RequestId) -> String {
+    format!("agent-cli questions {} shows the answer", question.short())
+}
+
+pub(super) fn replaces_answer(question: RequestId) -> String {
+    format!("agent-cli answer --replace {} ANSWER replaces it until it is delivered", question.short())
 }
 
 /// What lets this host continue a chain.

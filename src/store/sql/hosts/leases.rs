@@ -137,6 +137,8 @@ const UNFINISHED: &str = "SELECT count(*) AS unfinished FROM chains AS c JOIN fr
      WHERE c.host = ?1 AND f.status NOT IN ('done', 'failed')";
 
 pub(super) fn forget(connection: &Connection, host: &str) -> TxResult<u64> {
+    // Others see only some of its chains.
+    rights::check_owner(connection, "forget a host")?;
     let left: Option<i64> = connection.read_first(LEFT, [host], |row| row.get("left_over"))?;
     if let Some(left) = left.and_then(|left| u64::try_from(left).ok()).filter(|left| *left > 0) {
         return Err(StoreError::HostInUse { host: host.to_owned(), left: Duration::from_millis(left) }.into());

@@ -33,11 +33,17 @@ const ADMIT: &str = "SELECT format('GRANT USAGE ON SCHEMA agent_cli TO %1$I;
 const SHUT_OUT: &str = "SELECT format('REVOKE ALL ON ALL TABLES IN SCHEMA agent_cli FROM %1$I;
      REVOKE ALL ON SCHEMA agent_cli FROM %1$I', rolname) AS command FROM pg_roles WHERE rolname = ?1";
 
+/// Fails if this user does not own the database. `action` follows "can" in the error.
+pub(super) fn check_owner(connection: &Connection, action: &'static str) -> TxResult<()> {
+    match connection.read_first(OWNER, [], |row| row.get("name"))? {
+        Some(owner) => Err(StoreError::NotOwner { owner, action }.into()),
+        None => Ok(()),
+    }
+}
+
 /// Gives these rights, or takes them away. Returns whether anything has changed.
 pub(super) fn change(connection: &Connection, rights: &[Grant], is_given: bool) -> TxResult<bool> {
-    if let Some(owner) = connection.read_first(OWNER, [], |row| row.get("name"))? {
-        return Err(StoreError::NotOwner { owner }.into());
-    }
+    check_owner(connection, "change rights")?;
     let mut changed = 0;
     for Grant { user, project, right } in rights {
         let command: Option<String> =

@@ -34,7 +34,9 @@ pub(crate) fn import(store: &Database, archive: &Adapted) -> Result<FrameId> {
     let mut given = Vec::new();
     let written = store.write(Step::Import, |connection| {
         connection.defer_references()?;
-        for row in &archive.rows {
+        // A user of a server may add an agent to a chain of this host.
+        let (chains, others): (Vec<_>, Vec<_>) = archive.rows.iter().partition(|row| row.table == "chains");
+        for row in chains.into_iter().chain(others) {
             insert(connection, row)?;
         }
         verify(connection, root, &archive.rows)?;

@@ -1,5 +1,6 @@
 //! Moves all records of a state directory from its file to a server. The agents' files remain in the state directory.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use rusqlite::types::Value;
@@ -13,7 +14,7 @@ use crate::store::files::state_dir::server_file::{DirectoryIdentity, ServerFile}
 use crate::store::sql::database::codec::{self, count, id};
 use crate::store::sql::database::connection::Database;
 use crate::store::sql::database::server;
-use crate::store::sql::engine::{Connection, TxResult};
+use crate::store::sql::engine::{Connection, Row, TxResult};
 use crate::store::sql::housekeeping::copies;
 use crate::store::sql::tables::tree_rows::{self, TABLES};
 use crate::store::sql::tables::{chains, frames};
@@ -28,13 +29,17 @@ pub(crate) struct Moved {
     pub(crate) unnamed: Vec<FrameId>,
 }
 
+/// The table that says which host a chain belongs to.
+const CHAINS: &str = "chains";
+
 /// The other tables to copy. The next command that finds the config file renews the subscription.
 const OTHERS: [&str; 1] = ["notifications"];
 
 /// The maximum number of values in a statement.
 const AT_ONCE: usize = 2000;
 
-/// Moves everything or nothing. An interrupted move can be repeated: it replaces what a killed process left on the server.
+/// Moves everything or nothing. An interrupted move can be repeated: what a killed process left on the server is replaced, or kept if
+/// the chains have continued there.
 pub(crate) fn move_to(dir: &StateDir, url: &str) -> Result<Moved> {
     let place = server::place_of(url)?;
     if let Some(known) = dir.server()? {
@@ -56,7 +61,10 @@ pub(crate) fn move_to(dir: &StateDir, url: &str) -> Result<Moved> {
         if let Some(frame) = running.into_iter().chain(held(old, dir)?).next() {
             return Err(StoreError::Running(frame).into());
         }
-        let unnamed = to.fill(Step::Import, |new| copy(old, new))?;
+        let unnamed = to.fill(Step::Import, |new| match arrived(old, new, &place)? {
+            true => Ok(Vec::new()),
+            false => copy(old, new),
+        })?;
         dir.set_server(&file)?;
         copies::keep_all(&to, None);
         let chains = old.read_one("SELECT count(*) AS chains FROM chains", [], |row| count(row, "chains"))?;
@@ -72,6 +80,33 @@ fn held(connection: &Connection, dir: &StateDir) -> TxResult<Vec<FrameId>> {
     Ok(found)
 }
 
+/// How many entries the log of each chain has, and its host.
+const ENTRIES: &str = "SELECT c.root, c.host, count(e.frame) AS entries FROM chains AS c
+     JOIN frames AS f ON f.root = c.root LEFT JOIN events AS e ON e.frame = f.id GROUP BY c.root, c.host";
+
+/// Whether an earlier move has brought these chains to the server, and they have continued there. An error if they have continued
+/// here, too.
+fn arrived(old: &Connection, new: &Connection, place: &str) -> TxResult<bool> {
+    let read = |row: &Row<'_>| {
+        Ok((id::<FrameId>(row, "root")?, (row.get::<_, i64>("entries")?, row.get::<_, Option<String>>("host")?)))
+    };
+    let mut there: HashMap<_, _> = new.read_all(ENTRIES, [], read)?.into_iter().collect();
+    let (mut newer, mut older) = (None, None);
+    for (root, (entries, _)) in old.read_all(ENTRIES, [], read)? {
+        match there.remove(&root) {
+            Some((known, host)) if known > entries || host.as_deref() != new.host() => newer = Some(root),
+            Some((known, _)) if known == entries => {}
+            Some(_) | None => older = Some(root),
+        }
+    }
+    // Chains that this host has started there.
+    let started = there.into_iter().find(|(_, (_, host))| host.as_deref() == new.host());
+    match (newer.or(started.map(|(root, _)| root)), older) {
+        (Some(root), Some(_)) => Err(StoreError::MovedBefore { root, place: place.to_owned() }.into()),
+        (newer, _) => Ok(newer.is_some()),
+    }
+}
+
 /// Returns the chains that have lost their names.
 fn copy(old: &Connection, new: &Connection) -> TxResult<Vec<FrameId>> {
     new.defer_references()?;
@@ -79,10 +114,12 @@ fn copy(old: &Connection, new: &Connection) -> TxResult<Vec<FrameId>> {
     for table in TABLES.iter().rev() {
         new.run(&format!("DELETE FROM {} WHERE {}", table.name, table.of_members), [])?;
     }
-    for table in TABLES.iter().map(|table| table.name).chain(OTHERS) {
+    // A user of the server may add an agent to a chain of this host.
+    let (chains, others): (Vec<&str>, Vec<_>) =
+        TABLES.iter().map(|table| table.name).chain(OTHERS).partition(|table| *table == CHAINS);
+    for table in chains.into_iter().chain(others) {
         copy_table(old, new, table)?;
     }
-    new.run("UPDATE chains SET host = ?1 WHERE host IS NULL", [new.host()])?;
     give_up_taken_names(new)
 }
 
@@ -98,29 +135,32 @@ fn give_up_taken_names(new: &Connection) -> TxResult<Vec<FrameId>> {
     Ok(unnamed)
 }
 
+/// Copies the rows of a table. All chains belong to this host from then on.
 fn copy_table(old: &Connection, new: &Connection, table: &str) -> TxResult<()> {
     let columns = tree_rows::columns(old, table)?;
+    let host = new.host().filter(|_| table == CHAINS);
+    let names: Vec<&str> = columns.iter().map(String::as_str).chain(host.map(|_| "host")).collect();
     let order = if tree_rows::has_seq(table) { "ORDER BY seq" } else { "" };
-    let most = AT_ONCE / columns.len();
+    let most = AT_ONCE / names.len();
     let mut values: Vec<Value> = Vec::new();
     let insert = |values: &mut Vec<Value>| {
         let row = |at: usize| {
-            let marks = (0..columns.len()).map(|column| format!("?{}", at * columns.len() + column + 1));
+            let marks = (0..names.len()).map(|column| format!("?{}", at * names.len() + column + 1));
             format!("({})", marks.collect::<Vec<_>>().join(", "))
         };
-        let rows = (0..values.len() / columns.len()).map(row).collect::<Vec<_>>().join(", ");
+        let rows = (0..values.len() / names.len()).map(row).collect::<Vec<_>>().join(", ");
         if rows.is_empty() {
             return Ok(());
         }
-        let names = columns.join(", ");
-        new.run(&format!("INSERT INTO {table} ({names}) VALUES {rows}"), std::mem::take(values))
+        new.run(&format!("INSERT INTO {table} ({}) VALUES {rows}", names.join(", ")), std::mem::take(values))
     };
     let mut failed = Ok(());
     old.each(&format!("SELECT {} FROM {table} {order}", columns.join(", ")), [], |row| {
         for at in 0..columns.len() {
             values.push(row.get(at)?);
         }
-        if values.len() >= most * columns.len() {
+        values.extend(host.map(|host| Value::from(host.to_owned())));
+        if values.len() >= most * names.len() {
             failed = insert(&mut values);
         }
         Ok(if failed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
@@ -161,6 +201,45 @@ mod tests {
         assert_eq!(there.deliveries(waiting).unwrap().len(), 1);
         let events = |store: &Store| store.events(caller.frame, 0).unwrap().len();
         assert_eq!(events(&there), events(&store));
+    }
+
+    #[test]
+    fn a_chain_that_has_continued_after_an_interrupted_move_is_not_replaced() {
+        let Some(url) = new_server() else { return };
+        let (_temp, store) = in_file();
+        let (waiting, question) = store.asking("When?");
+        let dir = store.dir().path().to_owned();
+        let again = || {
+            std::fs::remove_file(dir.join("server")).unwrap();
+            move_to(store.dir(), &url)
+        };
+        move_to(store.dir(), &url).unwrap();
+        let there = Store::open(&dir).unwrap();
+        there.answer(question, "now").unwrap();
+        assert_eq!(again().unwrap().chains, 1);
+        assert_eq!(Store::open(&dir).unwrap().deliveries(waiting).unwrap().len(), 1, "the answer is still there");
+        std::fs::remove_file(dir.join("server")).unwrap();
+        Store::open(&dir).unwrap().root();
+        let refused = move_to(store.dir(), &url).unwrap_err();
+        assert!(matches!(refused, StoreError::MovedBefore { .. }), "{refused}");
+        assert_eq!(store.dir().server().unwrap(), None);
+    }
+
+    #[test]
+    fn a_chain_without_a_host_stays_without_one() {
+        let Some(url) = new_server() else { return };
+        let [(_one, first), (_other, second)] = [in_file(), in_file()];
+        first.root();
+        move_to(first.dir(), &url).unwrap();
+        let there = Store::open(first.dir().path()).unwrap();
+        let free = "UPDATE chains SET host = NULL";
+        there.database().query(|connection| connection.run(free, [])).unwrap();
+        second.root();
+        move_to(second.dir(), &url).unwrap();
+        let hosts = "SELECT count(*) AS hosts FROM chains WHERE host IS NOT NULL";
+        let hosts: i64 =
+            there.database().query(|connection| connection.read_one(hosts, [], |row| row.get("hosts"))).unwrap();
+        assert_eq!(hosts, 1);
     }
 
     #[test]
