@@ -187,6 +187,58 @@ fn an_agent_is_told_that_its_host_was_lost() {
 }
 
 #[test]
+fn an_agent_ends_although_its_guard_was_killed_with_its_runner() {
+    let Some([one, _]) = hosts() else { return };
+    let gate = one.gate("gate");
+    one.file("root.md", "hold gate\nreply ok\n");
+    let spawn = one.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    let claude = one.log().starts[0].pid;
+    let stat = fs::read_to_string(format!("/proc/{claude}/stat")).expect("it runs");
+    let above = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)).expect("it has a parent");
+    let guard = rustix::process::Pid::from_raw(above.parse().expect("a number")).expect("its guard");
+    let send = |signal| rustix::process::kill_process(guard, signal).expect("it runs");
+    send(Signal::STOP);
+    spawn.signal(Signal::KILL);
+    spawn.ends();
+    send(Signal::KILL);
+    wait_until("claude ends", || !Path::new(&format!("/proc/{claude}/exe")).exists());
+    gate.open_for_one();
+}
+
+#[test]
+fn a_paused_chain_of_a_lost_host_continues_when_it_is_resumed() {
+    let Some([one, other]) = hosts() else { return };
+    one.file("root.md", "ask When?\nreply {result}\n");
+    let id = one.spawn_paused("root.md");
+    one.run(&["pause", &id]).succeeds();
+    let lost = name(&one);
+    lease_ends(&other, &lost);
+    let refused = other.run(&["resume", &id]);
+    assert!(refused.exits_with(1).stderr.contains(&format!("agent-cli hosts forget {lost}")), "{refused}");
+    other.run(&["hosts", "forget", &lost, "--yes"]).succeeds();
+    other.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    assert_eq!(state(&other), "asks");
+    other.answer("tomorrow");
+    other.run(&["resume", &id]).prints("tomorrow");
+}
+
+#[test]
+fn a_chain_whose_host_was_lost_while_its_agent_worked_is_not_shown_as_working_when_it_is_resumed() {
+    let Some([one, other]) = hosts() else { return };
+    let gate = one.gate("gate");
+    one.file("root.md", "hold gate\nreply ok\n");
+    let spawn = one.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    let (lost, id) = (name(&one), one.session(0));
+    spawn.signal(Signal::KILL);
+    spawn.ends();
+    lease_ends(&other, &lost);
+    let refused = other.run(&["resume", &id]);
+    assert!(refused.exits_with(1).stderr.contains(&format!("agent-cli hosts forget {lost}")), "{refused}");
+}
+
+#[test]
 fn labels_choose_the_host_of_a_chain_that_nobody_runs_yet() {
     let Some([one, other]) = hosts() else { return };
     one.file("root.md", "reply ok\n");

@@ -149,6 +149,10 @@ pub(crate) fn resume(
     let settings = || Ok(RunSettings { stale_check: input.stale_check, ..surroundings.run_settings(claude)? });
     let next = match (run::next(store, top, settings)?, not_taken) {
         (NextRun::Run(_), Some(why)) => return Err(why.into()),
+        // Its host is lost, or it would not be an error of this kind.
+        (NextRun::Nothing(_), Some(why @ StoreError::NotTaken { .. })) if hosts::runs(store, top)? => {
+            return Err(why.into());
+        }
         (next, _) => next,
     };
     Ok(Outcome::Chain(Resumed { top, named: name.map(|name| Named { root, name }), repaired, next, driving }))

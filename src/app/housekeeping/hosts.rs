@@ -52,8 +52,12 @@ pub(crate) fn waits_elsewhere(store: &Store, top: FrameId) -> Result<bool, AppEr
     if store.elsewhere(top)?.is_none() {
         return Ok(false);
     }
-    let runs = store.tree(top)?.all().any(|node| matches!(node.state, FrameState::Running { .. }));
-    Ok(!runs && status::poll(store, top)?.is_some())
+    Ok(!runs(store, top)? && status::poll(store, top)?.is_some())
+}
+
+/// Whether an agent of the chain is recorded as running.
+pub(crate) fn runs(store: &Store, top: FrameId) -> Result<bool, AppError> {
+    Ok(store.tree(top)?.all().any(|node| matches!(node.state, FrameState::Running { .. })))
 }
 
 /// Takes the chain of `top` if another host has lost it or no host has it yet. Returns why this host may not run it.

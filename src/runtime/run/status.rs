@@ -71,13 +71,13 @@ fn of_tree(store: &Store, tree: Tree) -> Result<Option<ChainStatus>, RuntimeErro
         // The files and processes of this host are not the agents' own.
         let waits =
             || ChainStatus::Waits { new: false, blockers: tree.blockers(now), busy: Vec::new(), errors: Vec::new() };
-        return match tree.can_continue(now) {
+        return match tree.can_continue(now) || continues_when_asked(&tree) {
             true => Ok(None),
             false => Ok(Some(waits())),
         };
     }
     let Some(mut tree) = at_rest(store, tree, now)? else { return Ok(None) };
-    if !tree.to_try_again().is_empty() || !tree.to_restart().is_empty() || !tree.to_continue().is_empty() {
+    if continues_when_asked(&tree) {
         return Ok(None);
     }
     let mut busy = Vec::new();
@@ -96,6 +96,11 @@ fn of_tree(store: &Store, tree: Tree) -> Result<Option<ChainStatus>, RuntimeErro
         return Ok(None);
     }
     Ok(Some(ChainStatus::Waits { new: false, blockers, busy, errors: Vec::new() }))
+}
+
+/// Whether something continues because a person asks for this chain: what has failed, was interrupted or is paused.
+fn continues_when_asked(tree: &Tree) -> bool {
+    !tree.to_try_again().is_empty() || !tree.to_restart().is_empty() || !tree.to_continue().is_empty()
 }
 
 /// What the agent of a frame last replied, to anyone.
