@@ -295,6 +295,9 @@ impl From<StoreError> for CliError {
                 Self::failed(message).hint("set AGENT_CLI_STATE_DIR to a directory of yours")
             }
             StoreError::Full(_) => Self::failed(message).hint(FREE_SPACE),
+            StoreError::NotADatabase(place) if place.starts_with("postgres:") => {
+                Self::failed(message).hint("name another database: its schema agent_cli belongs to another program")
+            }
             StoreError::NotADatabase(_) | StoreError::Unreleased(_) | StoreError::Damaged { .. } => {
                 Self::failed(message)
                     .hint("move the file away if it is not needed, or set AGENT_CLI_STATE_DIR to another directory")

@@ -239,6 +239,23 @@ fn a_chain_whose_host_was_lost_while_its_agent_worked_is_not_shown_as_working_wh
 }
 
 #[test]
+fn what_needs_files_of_another_host_says_where_they_are() {
+    let Some([one, other]) = hosts() else { return };
+    one.file("root.md", "ask When?\nreply {result}\n");
+    other.file("fork.md", "reply ok\n");
+    let id = one.spawn_paused("root.md");
+    let host = name(&one);
+    for words in [&["export", &id][..], &["open", &id], &["spawn", "fork.md", "--fork-from", &id]] {
+        let refused = other.run(words);
+        refused.exits_with(1);
+        assert!(refused.stdout.is_empty() && refused.stderr.contains(&format!("run on the host {host}")), "{refused}");
+    }
+    assert_eq!(other.run(&["ls", "--all", "--all-projects", "--json"]).json().as_array().expect("a list").len(), 1);
+    let wrong = other.run(&["spawn", "fork.md", "--on", "any,gpu"]);
+    assert!(wrong.exits_with(2).stderr.contains("`any` stands alone"), "{wrong}");
+}
+
+#[test]
 fn labels_choose_the_host_of_a_chain_that_nobody_runs_yet() {
     let Some([one, other]) = hosts() else { return };
     one.file("root.md", "reply ok\n");

@@ -7,7 +7,7 @@ use crate::app::lookup::frame_named;
 use crate::core::chain::frame::Frame;
 use crate::core::id::FrameId;
 use crate::runtime::steering::opening::Opening;
-use crate::store::{Attempt, StoreError};
+use crate::store::Attempt;
 
 #[derive(Debug)]
 pub(crate) struct Outcome {
@@ -22,7 +22,7 @@ pub(crate) struct Outcome {
 pub(crate) fn open(app: &App<'_>, id: &str, earlier: bool) -> Result<Outcome, AppError> {
     app.asker.may(PersonsTask::OpenConversations)?;
     let agent = frame_named(app, id)?;
-    let frame = app.store.frame(agent)?.ok_or(StoreError::UnknownFrame(agent))?;
+    let frame = app.store.frame_here(agent)?;
     let frame = if earlier { before_it_started_afresh(app, frame)? } else { frame };
     Ok(Outcome { agent, opening: Opening::prepared(app.store, &frame)? })
 }
@@ -57,6 +57,6 @@ mod tests {
         assert!(matches!(open(&app, &id, false).unwrap_err(), AppError::Runtime(RuntimeError::Fork(_))));
         let refused = open(&app, &id, true).unwrap_err().to_string();
         assert!(refused.ends_with("has no earlier conversation: it has not started afresh"), "{refused}");
-        assert!(matches!(open(&app, "0000", false).unwrap_err(), AppError::Store(StoreError::Unknown(_))));
+        assert!(matches!(open(&app, "0000", false).unwrap_err(), AppError::Store(store::StoreError::Unknown(_))));
     }
 }

@@ -25,6 +25,7 @@ pub(crate) struct ExportableChain<'a> {
 pub(crate) fn export<'a>(app: &App<'a>, id: &str) -> Result<ExportableChain<'a>, AppError> {
     app.asker.may(PersonsTask::Export)?;
     let chain = app.store.chain_of(frame_named(app, id)?)?.root;
+    app.store.frame_here(chain)?;
     let mut secrets = Vec::new();
     for node in app.store.tree(chain)?.all() {
         let Some(frame) = app.store.frame(node.id)? else { continue };

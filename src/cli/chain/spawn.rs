@@ -369,6 +369,9 @@ fn on(text: &str) -> Result<Labels, String> {
     if labels.names().count() == 0 {
         return Err("it names no label; `any` means any host".to_owned());
     }
+    if labels.names().any(|label| label.eq_ignore_ascii_case("any")) {
+        return Err("`any` stands alone, in lower case, and means any host".to_owned());
+    }
     Ok(labels)
 }
 

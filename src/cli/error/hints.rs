@@ -225,6 +225,8 @@ pub(super) fn of_server(message: String, error: &StoreError) -> CliError {
             failed.hint("set the clock, or the server's: timedatectl shows whether it is synchronised")
         }
         StoreError::Draining(host) => failed.hint(format!("agent-cli hosts undrain {host}")),
+        StoreError::Server { why, .. } if why.contains("CaUsedAsEndEntity") => failed
+            .hint("the server's certificate is one of an authority: openssl req -x509 -addext basicConstraints=CA:FALSE … makes another kind"),
         StoreError::Server { why, .. } if why.contains("TLS") || why.contains("certificate") => failed
             .hint(
                 "a server on another machine needs a certificate that this machine trusts (SSL_CERT_FILE names others)",

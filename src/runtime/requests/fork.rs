@@ -178,7 +178,7 @@ fn up_to(transcript: &Path, call: &str) -> Result<Vec<u8>, RuntimeError> {
 /// A question or another request stands for the agent that made it.
 fn of_target(store: &Store, target: Target) -> Result<ForkSource, RuntimeError> {
     let frame = store.chain_of(target)?.frame;
-    of_frame(store, store.frame(frame)?.ok_or(StoreError::UnknownFrame(frame))?)
+    of_frame(store, store.frame_here(frame)?)
 }
 
 impl BadSource {

@@ -162,9 +162,14 @@ pub(super) fn explain(config: &Config, error: &Error) -> StoreError {
         SqlState::READ_ONLY_SQL_TRANSACTION | SqlState::INSUFFICIENT_PRIVILEGE => {
             StoreError::Server { place, why: found.message().to_owned() }
         }
-        SqlState::UNDEFINED_TABLE => {
+        // A connection that another client has used, or a user who may not use the tables any longer.
+        SqlState::UNDEFINED_TABLE | SqlState::DUPLICATE_PSTATEMENT | SqlState::INVALID_SQL_STATEMENT_NAME => {
             let why = "a pooler that assigns a connection to each transaction needs ?pooler=transaction in the address";
-            StoreError::Server { place, why: format!("{} ({why})", found.message()) }
+            let rights = match *found.code() {
+                SqlState::UNDEFINED_TABLE => ", or this user has no rights any longer",
+                _ => "",
+            };
+            StoreError::Server { place, why: format!("{} ({why}{rights})", found.message()) }
         }
         _ => StoreError::Server { place, why: found.message().to_owned() },
     }

@@ -45,6 +45,8 @@ pub(crate) fn move_to(dir: &StateDir, url: &str) -> Result<Moved> {
     if let Some(known) = dir.server()? {
         let used = server::place_of(&known.url)?;
         if used == place {
+            // The password and the options may change.
+            server::choose(dir, url)?;
             return Ok(Moved { chains: 0, place, unnamed: Vec::new() });
         }
         return Err(StoreError::OtherStore { dir: dir.path().to_owned(), used });
