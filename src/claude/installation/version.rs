@@ -37,7 +37,7 @@ impl Version {
     /// The first version that accepts the result of any suspended call, from a file as well.
     pub(crate) const READS_ALL_RESULTS: Self = Self(2, 1, 271);
     /// The newest version that this program was tested with.
-    pub(crate) const NEWEST_TESTED: Self = Self(2, 1, 330);
+    pub(crate) const NEWEST_TESTED: Self = Self(2, 1, 332);
 }
 
 impl fmt::Display for Version {
