@@ -12,6 +12,21 @@ use crate::core::agent::launch::Launch;
 /// The name of a file with instructions.
 pub(crate) const CLAUDE_MD: &str = "CLAUDE.md";
 
+/// The files with the instructions of a folder.
+const OF_CLAUDE: [&str; 3] = [CLAUDE_MD, ".claude/CLAUDE.md", "CLAUDE.local.md"];
+/// Those that newer versions read if no folder has one of the others (seen from 2.1.290 on, not with 2.1.250).
+pub(crate) const OF_ALL_AGENTS: [&str; 2] = ["AGENTS.md", ".claude/AGENTS.md"];
+
+/// The names of the files from which an agent in `cwd` gets the instructions of that folder and of those above it.
+pub(crate) fn instruction_files(cwd: &Path) -> &'static [&'static str] {
+    let has_text = |file: PathBuf| match read(&file) {
+        Ok(text) => text.is_some_and(|text| !text.trim().is_empty()),
+        Err(_) => true,
+    };
+    let is_there = cwd.ancestors().any(|folder| OF_CLAUDE.iter().any(|name| has_text(folder.join(name))));
+    if is_there { &OF_CLAUDE } else { &OF_ALL_AGENTS }
+}
+
 /// What an agent is told in its first request besides its task.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
@@ -46,14 +61,16 @@ pub(crate) fn memory(cwd: &Path, task: Option<&Path>, config: Option<&Path>, lau
         } else if FILES.contains(&option) {
             memory.add(&cwd.join(value), 0);
         } else if option == "--add-dir" {
-            memory.add_folder(&cwd.join(value));
+            memory.add_folder(&cwd.join(value), &OF_CLAUDE);
         }
         memory.may_be_incomplete |= UNKNOWN.contains(&option);
     }
     // Reading a file brings the instructions of the folders between the working directory and it.
     let below =
         task.into_iter().flat_map(Path::ancestors).take_while(|folder| folder.starts_with(cwd) && *folder != cwd);
-    cwd.ancestors().chain(below).for_each(|folder| memory.add_folder(folder));
+    let names = instruction_files(cwd);
+    cwd.ancestors().for_each(|folder| memory.add_folder(folder, names));
+    below.for_each(|folder| memory.add_folder(folder, &OF_CLAUDE));
     for folder in config.map(Path::to_owned).into_iter().chain([managed_folder()]) {
         memory.add(&folder.join(CLAUDE_MD), 0);
         memory.add_rules(&folder.join("rules"), 0);
@@ -64,8 +81,8 @@ pub(crate) fn memory(cwd: &Path, task: Option<&Path>, config: Option<&Path>, lau
 
 impl Memory {
     /// The instructions of a working directory, or of one above it.
-    fn add_folder(&mut self, folder: &Path) {
-        for name in [CLAUDE_MD, "CLAUDE.local.md", ".claude/CLAUDE.md"] {
+    fn add_folder(&mut self, folder: &Path, names: &[&str]) {
+        for name in names {
             self.add(&folder.join(name), 0);
         }
         self.add_rules(&folder.join(".claude/rules"), 0);
@@ -199,6 +216,18 @@ mod tests {
         for name in ["project/other/CLAUDE.md", "project/sub/a/b/c/CLAUDE.md", "project/sub/README.md"] {
             let place = Place::new();
             place.write(name, "WORD");
+            assert!(!place.tells(&[]), "{name}");
+        }
+    }
+
+    #[test]
+    fn instructions_for_all_agents_count_where_there_are_no_others() {
+        for name in OF_ALL_AGENTS {
+            let place = Place::new();
+            place.write(&format!("project/{name}"), "WORD");
+            place.write("project/sub/CLAUDE.md", " \n");
+            assert!(place.tells(&[]), "{name}");
+            place.write("project/CLAUDE.local.md", "other");
             assert!(!place.tells(&[]), "{name}");
         }
     }

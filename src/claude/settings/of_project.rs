@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::claude::environment::config_dir::named_config_dir;
+use crate::claude::environment::memory_files::instruction_files;
 use crate::claude::environment::regular_file;
 use crate::core::agent::launch::Launch;
 use crate::core::text::json;
@@ -160,6 +161,7 @@ pub(crate) fn collect_instructions(folder: &Path, cwd: &Path) -> std::io::Result
     let rules = folder.join(".claude/rules");
     // The copied files may be private to this user.
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&rules)?;
+    let names = instruction_files(cwd);
     let mut above: Vec<&Path> = cwd.ancestors().collect();
     above.reverse();
     let mut count = 0;
@@ -168,8 +170,7 @@ pub(crate) fn collect_instructions(folder: &Path, cwd: &Path) -> std::io::Result
         let mut files: Vec<PathBuf> = of_rules.map(|entry| entry.path()).collect();
         files.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
         files.sort();
-        let named = ["CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"].map(|name| place.join(name));
-        for file in named.into_iter().chain(files) {
+        for file in names.iter().map(|name| place.join(name)).chain(files) {
             let Some(real) = fs::canonicalize(&file).ok().filter(|real| real.is_file() && real.starts_with(place))
             else {
                 continue;

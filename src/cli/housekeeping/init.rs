@@ -261,6 +261,14 @@ fn explain(plan: &Plan) {
     if let Some(task) = &plan.kept_task {
         tell(&format!("{} is not the sample task of agent-cli init: it stays as it is", task.display()));
     }
+    if let Some(hidden) = &plan.hides {
+        let file = plan.file().display();
+        warn(&format!(
+            "Claude Code reads {} no more for agents here, because {file} takes its place",
+            hidden.display()
+        ));
+        hint("undo it with agent-cli uninit, and run agent-cli init in that directory");
+    }
     if plan.change == Change::Added && plan.task.is_some() {
         hint("agent-cli spawn hello.md starts an agent that asks you a question");
     }

@@ -11,7 +11,7 @@ use crate::app::error::AppError;
 use crate::app::housekeeping::setup::memory_file::MemoryFile;
 use crate::app::housekeeping::setup::{Place, Plan};
 use crate::app::view::outcome::Change;
-use crate::claude::environment::memory_files::memory;
+use crate::claude::environment::memory_files::{self, memory};
 use crate::core::agent::launch::Launch;
 use crate::core::requests::convention;
 use crate::core::text::section;
@@ -27,9 +27,10 @@ pub(crate) fn plan(asker: &Asker, place: &Place) -> Result<Plan, AppError> {
         defined_in: None,
         task: None,
         kept_task: None,
+        hides: None,
     };
     if let Some(section) = file.section()? {
-        let after = section.with_body(convention::TEXT);
+        let after = section.with_body(&(imports(section.body) + convention::TEXT));
         if after == file.before() {
             return Ok(unchanged(file));
         }
@@ -40,12 +41,51 @@ pub(crate) fn plan(asker: &Asker, place: &Place) -> Result<Plan, AppError> {
         return Ok(Plan { defined_in: Some(defined_in), ..unchanged(file) });
     }
     file.refuse_if_read_only()?;
-    let after = section::add(file.text(), place.author(), convention::TEXT);
+    let hides = hidden(place, &file);
+    let body = hides.imports() + convention::TEXT;
+    let after = section::add(file.text(), place.author(), &body);
     let (task, kept_task) = match place.task() {
         Some(task) if fs::symlink_metadata(&task).is_ok() => (None, Some(task)),
         task => (task, None),
     };
-    Ok(Plan { after, change: Change::Added, task, kept_task, ..unchanged(file) })
+    Ok(Plan { after, change: Change::Added, task, kept_task, hides: hides.above, ..unchanged(file) })
+}
+
+/// The instructions for all agents, which Claude Code would no longer read if it finds a CLAUDE.md with text.
+#[derive(Default)]
+struct Hidden {
+    /// Those in the directory itself, as it names them.
+    here: Vec<&'static str>,
+    /// One in a directory above.
+    above: Option<PathBuf>,
+}
+
+impl Hidden {
+    /// Lines with which CLAUDE.md imports those in its directory. Claude Code imports no file of a directory above.
+    fn imports(&self) -> String {
+        let lines = self.here.iter().map(|name| format!("@{name}\n")).collect::<String>();
+        if lines.is_empty() { lines } else { lines + "\n" }
+    }
+}
+
+fn hidden(place: &Place, file: &MemoryFile) -> Hidden {
+    let Place::Project { directory, .. } = place else { return Hidden::default() };
+    if !file.before().trim().is_empty() || memory_files::instruction_files(directory) != memory_files::OF_ALL_AGENTS {
+        return Hidden::default();
+    }
+    let names = || memory_files::OF_ALL_AGENTS.into_iter();
+    let above = directory.ancestors().skip(1).flat_map(|folder| names().map(|name| folder.join(name)));
+    Hidden {
+        here: names().filter(|name| directory.join(name).is_file()).collect(),
+        above: above.into_iter().find(|file| file.is_file()),
+    }
+}
+
+/// The imports at the beginning of a section.
+fn imports(body: &str) -> String {
+    let is_import = |line: &&str| line.starts_with('@') || line.trim().is_empty();
+    let lines: String = body.split_inclusive('\n').take_while(is_import).collect();
+    if lines.starts_with('@') { lines.replace("\r\n", "\n") } else { String::new() }
 }
 
 /// Finds a file that defines the words without `init`: CLAUDE.md itself, or another file that agents get. Returns its path

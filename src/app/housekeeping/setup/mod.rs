@@ -53,6 +53,8 @@ pub(crate) struct Plan {
     pub(crate) task: Option<PathBuf>,
     /// A person's file in the place of the example task, which is kept.
     pub(crate) kept_task: Option<PathBuf>,
+    /// A file in a directory above from which agents get no instructions any more.
+    pub(crate) hides: Option<PathBuf>,
 }
 
 impl Place {

@@ -237,3 +237,26 @@ fn agents_change_nothing() {
     }
     assert!(plan.carry_out(&agent).is_err());
 }
+
+#[test]
+fn instructions_for_all_agents_are_still_read() {
+    let project = Project::new();
+    project.write("project/AGENTS.md", "ours\n");
+    let plan = project.init().unwrap();
+    assert_eq!((plan.change, plan.hides), (Change::Added, None));
+    let text = project.read("project/CLAUDE.md");
+    assert!(text.contains("-->\n@AGENTS.md\n\n") && text.contains("_spawn_"), "{text}");
+    // An update keeps the import.
+    project.write("project/CLAUDE.md", &text.replace("_spawn_", "_spwan_"));
+    assert_eq!(project.init().unwrap().change, Change::Updated);
+    assert_eq!(project.read("project/CLAUDE.md"), text);
+    assert_eq!(project.uninit().unwrap().change, Change::Deleted);
+    assert_eq!(project.read("project/AGENTS.md"), "ours\n");
+    let below = Place::Project { directory: project.path("project/sub"), config: None };
+    fs::create_dir(project.path("project/sub")).unwrap();
+    let plan = project.change(init::plan, &below).unwrap();
+    assert_eq!(plan.hides, Some(project.path("project/AGENTS.md")));
+    assert!(!project.read("project/sub/CLAUDE.md").contains("@AGENTS.md"));
+    project.write("project/CLAUDE.md", "mine\n");
+    assert!(!project.init().is_ok_and(|_| project.read("project/CLAUDE.md").contains("@AGENTS.md")), "it was not read");
+}

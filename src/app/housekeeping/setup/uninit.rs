@@ -22,7 +22,7 @@ pub(crate) fn plan(asker: &Asker, place: &Place) -> Result<Plan, AppError> {
             (if is_own { Change::Deleted } else { Change::Removed }, after)
         }
     };
-    let mut plan = Plan { file, change, after, defined_in: None, task: None, kept_task: None };
+    let mut plan = Plan { file, change, after, defined_in: None, task: None, kept_task: None, hides: None };
     if change == Change::Unchanged {
         return Ok(plan);
     }
