@@ -109,8 +109,11 @@ impl Bars {
         let (mut before, mut part, mut taken, mut after_blank) = (first.to_owned(), String::new(), 0, None);
         for (_, c, wide) in of_each(&line) {
             let ends_line = c == ' ' && taken == room && !part.ends_with(' ');
-            let whole = escape::before_joined(&part, c).len();
-            if taken + wide > room && whole > 0 && !ends_line {
+            if taken + wide > room && !part.is_empty() && !ends_line {
+                // What belongs together and is wider than a line breaks anywhere.
+                let whole = escape::before_joined(&part, c).len();
+                let fits = whole > 0 && columns(&part[whole..]) + wide <= room;
+                let whole = if fits { whole } else { part.len() };
                 let next = part.split_off(after_blank.take().filter(|_| c != ' ').unwrap_or(whole));
                 self.line(&format!("{before}{part}"));
                 (before, taken, part) = (rest.to_owned(), columns(&next), next);
@@ -207,7 +210,7 @@ mod tests {
             bars.text()
         };
         assert_eq!(shown(15), "  \u{2502}  ab\n  \u{2506}  👩🏽\u{200d}👩\u{200d}👦c\n  \u{2506}  d\n");
-        assert!(shown(7).contains("👩🏽\u{200d}👩\u{200d}👦"), "{}", shown(7));
+        assert!(shown(9).lines().all(|line| columns(line) <= 9), "{}", shown(9));
     }
 
     #[test]
@@ -274,6 +277,20 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn every_line_of_prose_is_behind_a_bar_and_fits(
+            text in "[ab \u{1f469}\u{1f3fd}\u{200d}\u{fe0f}1\u{20e3}\u{1f1e6}]{0,80}",
+            width in 9..40usize,
+        ) {
+            for mut bars in [Bars::of_prose(Some(width)), Bars::new(Some(width))] {
+                bars.lines(' ', &text);
+                for line in bars.text().lines() {
+                    prop_assert!(columns(line) <= width, "{:?}", line);
+                    prop_assert!(line.starts_with("  \u{2502}") || line.starts_with("  \u{2506}"), "{:?}", line);
+                }
+            }
+        }
+
         #[test]
         fn no_character_is_left_out(text in "[ab\u{6f22} ]{0,60}", width in 8..40usize) {
             let shown = shown(&text, width);

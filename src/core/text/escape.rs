@@ -118,7 +118,7 @@ fn is_shown(before: Option<char>, c: char, after: Option<char>) -> bool {
         // These two select how an emoji looks. Elsewhere they are invisible.
         '\u{fe0e}' | '\u{fe0f}' => before.is_some_and(|before| {
             let is_on_a_key = before.is_emoji_char() && after == Some('\u{20e3}');
-            is_on_a_key || !before.is_ascii() && before.is_emoji_char()
+            is_on_a_key || is_emoji(before)
         }),
         _ if is_invisible(c) => false,
         _ => !matches!(
@@ -136,8 +136,11 @@ fn is_shown(before: Option<char>, c: char, after: Option<char>) -> bool {
 
 /// Whether `c` makes one emoji of those before and after it, as in 👩‍💻. A terminal that does not join them shows both.
 fn joins(before: Option<char>, c: char, after: Option<char>) -> bool {
-    let is_emoji = |c: char| !c.is_ascii() && c.is_emoji_char();
     c == JOINER && before.is_some_and(is_emoji) && after.is_some_and(is_emoji)
+}
+
+fn is_emoji(c: char) -> bool {
+    !c.is_ascii() && c.is_emoji_char()
 }
 
 /// Characters that Unicode calls ignorable by default and counts among letters or marks, and a blank that counts as a symbol.
@@ -169,12 +172,19 @@ pub(crate) fn without_joiner(beginning: &str) -> &str {
 pub(crate) fn before_joined(text: &str, next: char) -> &str {
     // The form of an emoji, and the colour of its skin.
     let is_modifier = |c: char| matches!(c, '\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}');
-    let without_one = |text| str::strip_suffix(str::trim_end_matches(text, is_modifier), |_: char| true);
-    let mut rest = if is_modifier(next) || next == JOINER { without_one(text).unwrap_or(text) } else { text };
-    while let Some(joined) = rest.strip_suffix(JOINER) {
-        rest = without_one(joined).unwrap_or(joined);
+    let without_one = |text: &str| {
+        let base = text.strip_suffix(is_modifier).unwrap_or(text);
+        base.strip_suffix(is_emoji).map(str::len)
+    };
+    let mut end = text.len();
+    let mut belongs = is_modifier(next) || next == JOINER;
+    loop {
+        if belongs && let Some(before) = without_one(&text[..end]) {
+            end = before;
+        }
+        let Some(joined) = text[..end].strip_suffix(JOINER) else { return &text[..end] };
+        (end, belongs) = (joined.len(), true);
     }
-    rest
 }
 
 #[cfg(test)]
