@@ -1,5 +1,7 @@
 //! Instructions in other places than the project's CLAUDE.md: in a folder of the project, and in AGENTS.md.
 
+use std::fs;
+
 use crate::chain::{Chain, TEMPLATE};
 use crate::support::{
     Conversation, Item, MessagesApi, NEWEST, Turn, follow, on_every_version, on_every_version_of_a_whole_run,
@@ -20,10 +22,14 @@ fn last_request(chain: &Chain, arguments: &[&str]) -> String {
 
 fn instructions_for_all_agents_are_read_after_init(version: &str) {
     let chain = Chain::with_model(version, MessagesApi::start(|_: &Conversation| Turn::text("done")));
+    // Those of the user take no other's place.
+    let of_user = chain.home.home().join(".claude");
+    fs::create_dir_all(&of_user).unwrap();
+    fs::write(of_user.join("CLAUDE.md"), "MINE").unwrap();
     chain.home.write("AGENTS.md", OURS);
     chain.ok(&["init", "--yes"]);
     let request = last_request(&chain, &[]);
-    assert!(request.contains(OURS) && request.contains("_spawn_"), "{request}");
+    assert!([OURS, "_spawn_", "MINE"].iter().all(|text| request.contains(text)), "{request}");
 }
 
 /// Newer versions do so. What an agent gets that works elsewhere is collected by agent-cli.

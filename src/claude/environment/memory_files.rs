@@ -17,14 +17,18 @@ const OF_CLAUDE: [&str; 3] = [CLAUDE_MD, ".claude/CLAUDE.md", "CLAUDE.local.md"]
 /// Those that newer versions read if no folder has one of the others (seen from 2.1.290 on, not with 2.1.250).
 pub(crate) const OF_ALL_AGENTS: [&str; 2] = ["AGENTS.md", ".claude/AGENTS.md"];
 
-/// The names of the files from which an agent in `cwd` gets the instructions of that folder and of those above it.
-pub(crate) fn instruction_files(cwd: &Path) -> &'static [&'static str] {
-    let has_text = |file: PathBuf| match read(&file) {
+/// The names of the files from which an agent in `cwd` gets the instructions of that folder and of those above it. `config`: Claude
+/// Code's directory, which may be in one of these folders, and has the instructions of the user. `without`: as if this file did not
+/// exist.
+pub(crate) fn instruction_files(cwd: &Path, config: Option<&Path>, without: Option<&Path>) -> &'static [&'static str] {
+    let counts = |file: &Path| Some(file) != without && file.parent() != config;
+    let has_text = |file: &Path| match read(file) {
         Ok(text) => text.is_some_and(|text| !text.trim().is_empty()),
-        Err(_) => true,
+        // It is larger than what is read here.
+        Err(_) => file.is_file(),
     };
-    let is_there = cwd.ancestors().any(|folder| OF_CLAUDE.iter().any(|name| has_text(folder.join(name))));
-    if is_there { &OF_CLAUDE } else { &OF_ALL_AGENTS }
+    let mut files = cwd.ancestors().flat_map(|folder| OF_CLAUDE.iter().map(|name| folder.join(name)));
+    if files.any(|file| counts(&file) && has_text(&file)) { &OF_CLAUDE } else { &OF_ALL_AGENTS }
 }
 
 /// What an agent is told in its first request besides its task.
@@ -61,16 +65,17 @@ pub(crate) fn memory(cwd: &Path, task: Option<&Path>, config: Option<&Path>, lau
         } else if FILES.contains(&option) {
             memory.add(&cwd.join(value), 0);
         } else if option == "--add-dir" {
-            memory.add_folder(&cwd.join(value), &OF_CLAUDE);
+            memory.add_folder(&cwd.join(value));
         }
         memory.may_be_incomplete |= UNKNOWN.contains(&option);
     }
     // Reading a file brings the instructions of the folders between the working directory and it.
     let below =
         task.into_iter().flat_map(Path::ancestors).take_while(|folder| folder.starts_with(cwd) && *folder != cwd);
-    let names = instruction_files(cwd);
-    cwd.ancestors().for_each(|folder| memory.add_folder(folder, names));
-    below.for_each(|folder| memory.add_folder(folder, &OF_CLAUDE));
+    if instruction_files(cwd, config, None) == OF_ALL_AGENTS {
+        cwd.ancestors().for_each(|folder| OF_ALL_AGENTS.iter().for_each(|name| memory.add(&folder.join(name), 0)));
+    }
+    cwd.ancestors().chain(below).for_each(|folder| memory.add_folder(folder));
     for folder in config.map(Path::to_owned).into_iter().chain([managed_folder()]) {
         memory.add(&folder.join(CLAUDE_MD), 0);
         memory.add_rules(&folder.join("rules"), 0);
@@ -81,8 +86,8 @@ pub(crate) fn memory(cwd: &Path, task: Option<&Path>, config: Option<&Path>, lau
 
 impl Memory {
     /// The instructions of a working directory, or of one above it.
-    fn add_folder(&mut self, folder: &Path, names: &[&str]) {
-        for name in names {
+    fn add_folder(&mut self, folder: &Path) {
+        for name in OF_CLAUDE {
             self.add(&folder.join(name), 0);
         }
         self.add_rules(&folder.join(".claude/rules"), 0);
@@ -227,6 +232,16 @@ mod tests {
             place.write(&format!("project/{name}"), "WORD");
             place.write("project/sub/CLAUDE.md", " \n");
             assert!(place.tells(&[]), "{name}");
+            // Those of the user are others.
+            let memory =
+                |config: &str| memory(&place.path("project/sub"), None, Some(&place.path(config)), &Launch::default());
+            place.write("project/.claude/CLAUDE.md", "mine");
+            let tells = |config: &str| memory(config).texts.iter().any(|(_, text)| text.contains("WORD"));
+            assert_eq!([tells("project/.claude"), tells("config")], [true, false], "{name}");
+            fs::remove_file(place.path("project/.claude/CLAUDE.md")).unwrap();
+            fs::create_dir(place.path("project/CLAUDE.local.md")).unwrap();
+            assert!(place.tells(&[]), "a folder is no file: {name}");
+            fs::remove_dir(place.path("project/CLAUDE.local.md")).unwrap();
             place.write("project/CLAUDE.local.md", "other");
             assert!(!place.tells(&[]), "{name}");
         }

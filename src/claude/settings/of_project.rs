@@ -153,15 +153,15 @@ fn rule_for(rule: &str, place: &Path) -> Option<String> {
 }
 
 /// Collects in `folder` the instructions that Claude Code would read for an agent in `cwd`: without the settings of the project
-/// it reads none. Files outside the agent's own folder are excluded.
-pub(crate) fn collect_instructions(folder: &Path, cwd: &Path) -> std::io::Result<()> {
+/// it reads none. Files outside the agent's own folder are excluded. `config`: Claude Code's directory.
+pub(crate) fn collect_instructions(folder: &Path, cwd: &Path, config: Option<&Path>) -> std::io::Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder)?;
     }
     let rules = folder.join(".claude/rules");
     // The copied files may be private to this user.
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&rules)?;
-    let names = instruction_files(cwd);
+    let names = instruction_files(cwd, config, None);
     let mut above: Vec<&Path> = cwd.ancestors().collect();
     above.reverse();
     let mut count = 0;
@@ -251,7 +251,7 @@ mod tests {
         symlink("../../secret", cwd.join("CLAUDE.local.md")).unwrap();
         let folder = top.join("state/instructions");
         for _ in 0..2 {
-            collect_instructions(&folder, &cwd).unwrap();
+            collect_instructions(&folder, &cwd, None).unwrap();
             let mut kept: Vec<_> =
                 fs::read_dir(folder.join(".claude/rules")).unwrap().flatten().map(|entry| entry.path()).collect();
             kept.sort();

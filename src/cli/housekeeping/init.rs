@@ -1,7 +1,7 @@
 //! `agent-cli init` and `agent-cli uninit`: add the convention to CLAUDE.md or install the plugin, and remove them.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -123,6 +123,7 @@ impl SetupOptions {
 
     /// Shows the change, asks for confirmation, and carries the change out.
     fn carry_out(&self, context: &Context, command: &str, plan: &Plan) -> Result<ExitStatus, CliError> {
+        plan.hides.as_deref().into_iter().for_each(|hidden| warn_of_hidden(hidden, plan.file()));
         if self.dry_run {
             if self.json {
                 print_json(&plan.view(true))?;
@@ -243,6 +244,15 @@ fn report(plan: &Plan, is_dry: bool) -> String {
     file + &plan.task.iter().map(|task| format!("{verb} {}\n", task.display())).collect::<String>()
 }
 
+/// Warns that agents will lose the instructions of a directory above.
+fn warn_of_hidden(hidden: &Path, file: &Path) {
+    let (shown, file) = (hidden.display(), file.display());
+    warn(&format!("Claude Code does not read {shown} for agents here any longer, if there is a {file}"));
+    if let Some(folder) = hidden.ancestors().skip(1).find(|folder| !folder.ends_with(".claude")) {
+        hint(&format!("agent-cli init in {} keeps it", folder.display()));
+    }
+}
+
 /// Explains what a person should know afterwards.
 fn explain(plan: &Plan) {
     if let Some((path, missing)) = &plan.defined_in {
@@ -259,15 +269,9 @@ fn explain(plan: &Plan) {
         }
     }
     if let Some(task) = &plan.kept_task {
-        tell(&format!("{} is not the sample task of agent-cli init: it stays as it is", task.display()));
-    }
-    if let Some(hidden) = &plan.hides {
-        let file = plan.file().display();
-        warn(&format!(
-            "Claude Code reads {} no more for agents here, because {file} takes its place",
-            hidden.display()
-        ));
-        hint("undo it with agent-cli uninit, and run agent-cli init in that directory");
+        let is_new = plan.change == Change::Added;
+        let why = if is_new { "was there before" } else { "was changed since agent-cli init wrote it" };
+        tell(&format!("{} {why}: it stays", task.display()));
     }
     if plan.change == Change::Added && plan.task.is_some() {
         hint("agent-cli spawn hello.md starts an agent that asks you a question");

@@ -3,13 +3,13 @@
 //! Agents need no permission rules for the convention: each attempt gets the rules for its requests (`permission_rules`).
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::app::Asker;
 use crate::app::asker::PersonsTask;
 use crate::app::error::AppError;
 use crate::app::housekeeping::setup::memory_file::MemoryFile;
-use crate::app::housekeeping::setup::{Place, Plan};
+use crate::app::housekeeping::setup::{Place, Plan, is_sample};
 use crate::app::view::outcome::Change;
 use crate::claude::environment::memory_files::{self, memory};
 use crate::core::agent::launch::Launch;
@@ -30,7 +30,14 @@ pub(crate) fn plan(asker: &Asker, place: &Place) -> Result<Plan, AppError> {
         hides: None,
     };
     if let Some(section) = file.section()? {
-        let after = section.with_body(&(imports(section.body) + convention::TEXT));
+        // An AGENTS.md may be new.
+        let imports = match imports(section.body) {
+            kept if kept.is_empty() && section.removed().trim().is_empty() => {
+                hidden(place, file.leads_to.as_deref(), true).imports()
+            }
+            kept => kept,
+        };
+        let after = section.with_body(&(imports + convention::TEXT));
         if after == file.before() {
             return Ok(unchanged(file));
         }
@@ -41,10 +48,12 @@ pub(crate) fn plan(asker: &Asker, place: &Place) -> Result<Plan, AppError> {
         return Ok(Plan { defined_in: Some(defined_in), ..unchanged(file) });
     }
     file.refuse_if_read_only()?;
-    let hides = hidden(place, &file);
+    let is_new = file.before().trim().is_empty();
+    let hides = hidden(place, file.leads_to.as_deref(), is_new);
     let body = hides.imports() + convention::TEXT;
     let after = section::add(file.text(), place.author(), &body);
     let (task, kept_task) = match place.task() {
+        Some(task) if is_sample(&task) => (None, None),
         Some(task) if fs::symlink_metadata(&task).is_ok() => (None, Some(task)),
         task => (task, None),
     };
@@ -68,16 +77,19 @@ impl Hidden {
     }
 }
 
-fn hidden(place: &Place, file: &MemoryFile) -> Hidden {
-    let Place::Project { directory, .. } = place else { return Hidden::default() };
-    if !file.before().trim().is_empty() || memory_files::instruction_files(directory) != memory_files::OF_ALL_AGENTS {
+/// `is_new`: whether CLAUDE.md has no other text. `leads_to`: its target, if it is a link.
+fn hidden(place: &Place, leads_to: Option<&Path>, is_new: bool) -> Hidden {
+    let Place::Project { directory, config } = place else { return Hidden::default() };
+    let is_other = |file: &Path| file.is_file() && fs::canonicalize(file).is_ok_and(|file| Some(&*file) != leads_to);
+    let own = directory.join(memory_files::CLAUDE_MD);
+    let names = memory_files::instruction_files(directory, config.as_deref(), Some(&own));
+    if !is_new || names != memory_files::OF_ALL_AGENTS {
         return Hidden::default();
     }
-    let names = || memory_files::OF_ALL_AGENTS.into_iter();
-    let above = directory.ancestors().skip(1).flat_map(|folder| names().map(|name| folder.join(name)));
+    let above = directory.ancestors().skip(1).flat_map(|folder| names.iter().map(|name| folder.join(name)));
     Hidden {
-        here: names().filter(|name| directory.join(name).is_file()).collect(),
-        above: above.into_iter().find(|file| file.is_file()),
+        here: names.iter().copied().filter(|name| is_other(&directory.join(name))).collect(),
+        above: above.into_iter().find(|file| is_other(file)),
     }
 }
 

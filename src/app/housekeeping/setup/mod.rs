@@ -129,6 +129,11 @@ impl Plan {
     }
 }
 
+/// Whether a file is the example task as `init` writes it.
+fn is_sample(task: &Path) -> bool {
+    fs::read(task).is_ok_and(|text| text == TASK_TEXT.as_bytes())
+}
+
 /// Creates the example task. Keeps a file or link that was created in the meantime.
 fn create(task: &Path) -> io::Result<()> {
     let mut file = match OpenOptions::new().write(true).create_new(true).open(task) {

@@ -6,7 +6,7 @@ use crate::app::Asker;
 use crate::app::asker::PersonsTask;
 use crate::app::error::AppError;
 use crate::app::housekeeping::setup::memory_file::MemoryFile;
-use crate::app::housekeeping::setup::{Place, Plan, TASK_TEXT};
+use crate::app::housekeeping::setup::{Place, Plan, is_sample};
 use crate::app::view::outcome::Change;
 
 /// Plans the change.
@@ -28,7 +28,7 @@ pub(crate) fn plan(asker: &Asker, place: &Place) -> Result<Plan, AppError> {
     }
     plan.file.refuse_if_read_only()?;
     if let Some(task) = place.task().filter(|task| fs::symlink_metadata(task).is_ok_and(|found| found.is_file())) {
-        let is_own = fs::read(&task).is_ok_and(|text| text == TASK_TEXT.as_bytes());
+        let is_own = is_sample(&task);
         *(if is_own { &mut plan.task } else { &mut plan.kept_task }) = Some(task);
     }
     Ok(plan)

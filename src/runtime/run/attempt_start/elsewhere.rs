@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use crate::claude::environment::config_dir::config_dir;
 use crate::claude::settings::of_project;
 use crate::core::chain::frame::Frame;
 use crate::failpoint::{self, Step};
@@ -40,7 +41,8 @@ pub(super) fn look(store: &Store, frame: &Frame) -> Result<Option<ElsewhereSetti
         return Ok(Some(ElsewhereSettings { base, settings, own: None }));
     }
     let folder = store.dir().settings(frame.id).with_file_name("instructions");
-    let collected = || of_project::collect_instructions(&folder, &frame.cwd);
+    let config = config_dir(&frame.launch);
+    let collected = || of_project::collect_instructions(&folder, &frame.cwd, config.as_deref());
     failpoint::around(Step::Settings, collected).map_err(while_trying("collect the instructions of its directory"))?;
     Ok(Some(ElsewhereSettings { base, settings, own: Some((of_project::remaining(&frame.launch), folder)) }))
 }
