@@ -161,8 +161,8 @@ pub enum StoreError {
         /// Its database: a file, or a server without a password.
         used: String,
     },
-    /// A chain has continued on the server after an interrupted move, and other chains have changed in the file.
-    #[error("an interrupted move has brought {} to {place}, where it has continued, and other chains have changed here", .root.short())]
+    /// A chain has continued after an interrupted move: on the server, and in the file.
+    #[error("an interrupted move has brought {} to {place}, and it has continued both there and here", .root.short())]
     MovedBefore {
         /// The root of the chain.
         root: FrameId,

@@ -74,7 +74,7 @@ pub(crate) fn import(store: &Database, archive: &Adapted) -> Result<FrameId> {
 }
 
 fn insert(connection: &Connection, row: &ArchiveRow) -> TxResult<()> {
-    let ids = [("frames", "id"), ("attempts", "id"), ("requests", "id"), ("messages", "id")];
+    let ids = [("chains", "root"), ("frames", "id"), ("attempts", "id"), ("requests", "id"), ("messages", "id")];
     for (table, column) in ids.into_iter().filter(|(table, _)| *table == row.table) {
         let Some(id) = row.values.get(column).and_then(Value::as_str).filter(|id| is_id(id)) else {
             return Err(StoreError::damaged_archive("it has a row without an id").into());

@@ -5,18 +5,20 @@ use std::ops::ControlFlow;
 
 use rusqlite::types::Value;
 
+use crate::core::housekeeping::rights::Right;
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
 use crate::store::error::{Result, StoreError};
 use crate::store::files::lease::Lease;
 use crate::store::files::state_dir::StateDir;
 use crate::store::files::state_dir::server_file::{DirectoryIdentity, ServerFile};
-use crate::store::sql::database::codec::{self, count, id};
+use crate::store::sql::database::codec::{self, Id, count, id};
 use crate::store::sql::database::connection::Database;
 use crate::store::sql::database::server;
 use crate::store::sql::engine::{Connection, Row, TxResult};
+use crate::store::sql::hosts::rights;
 use crate::store::sql::housekeeping::copies;
-use crate::store::sql::tables::tree_rows::{self, TABLES};
+use crate::store::sql::tables::tree_rows::{self, TABLES, Table};
 use crate::store::sql::tables::{chains, frames};
 
 /// What was moved.
@@ -33,7 +35,7 @@ pub(crate) struct Moved {
 const CHAINS: &str = "chains";
 
 /// The other tables to copy. The next command that finds the config file renews the subscription.
-const OTHERS: [&str; 1] = ["notifications"];
+const OTHERS: [Table; 1] = [Table { name: "notifications", of_members: "frame IN (SELECT id FROM members)" }];
 
 /// The maximum number of values in a statement.
 const AT_ONCE: usize = 2000;
@@ -63,10 +65,7 @@ pub(crate) fn move_to(dir: &StateDir, url: &str) -> Result<Moved> {
         if let Some(frame) = running.into_iter().chain(held(old, dir)?).next() {
             return Err(StoreError::Running(frame).into());
         }
-        let unnamed = to.fill(Step::Import, |new| match arrived(old, new, &place)? {
-            true => Ok(Vec::new()),
-            false => copy(old, new),
-        })?;
+        let unnamed = to.fill(Step::Import, |new| copy(old, new, &compared(old, new, &place)?))?;
         dir.set_server(&file)?;
         copies::keep_all(&to, None);
         let chains = old.read_one("SELECT count(*) AS chains FROM chains", [], |row| count(row, "chains"))?;
@@ -82,43 +81,57 @@ fn held(connection: &Connection, dir: &StateDir) -> TxResult<Vec<FrameId>> {
     Ok(found)
 }
 
-/// How many entries the log of each chain has, and its host.
-const ENTRIES: &str = "SELECT c.root, c.host, count(e.frame) AS entries FROM chains AS c
-     JOIN frames AS f ON f.root = c.root LEFT JOIN events AS e ON e.frame = f.id GROUP BY c.root, c.host";
+/// The chains that an earlier move has brought to the server.
+struct Arrived {
+    /// Those that have continued there.
+    kept: Vec<FrameId>,
+    /// The others.
+    replaced: Vec<FrameId>,
+}
 
-/// Whether an earlier move has brought these chains to the server, and they have continued there. An error if they have continued
-/// here, too.
-fn arrived(old: &Connection, new: &Connection, place: &str) -> TxResult<bool> {
-    let read = |row: &Row<'_>| {
-        Ok((id::<FrameId>(row, "root")?, (row.get::<_, i64>("entries")?, row.get::<_, Option<String>>("host")?)))
-    };
-    let mut there: HashMap<_, _> = new.read_all(ENTRIES, [], read)?.into_iter().collect();
-    let (mut newer, mut older) = (None, None);
-    for (root, (entries, _)) in old.read_all(ENTRIES, [], read)? {
-        match there.remove(&root) {
-            Some((known, host)) if known > entries || host.as_deref() != new.host() => newer = Some(root),
-            Some((known, _)) if known == entries => {}
-            Some(_) | None => older = Some(root),
+const LOG: &str = "SELECT e.frame, e.at, e.kind, e.detail FROM events AS e JOIN frames AS f ON f.id = e.frame
+     WHERE f.root = ?1 ORDER BY e.seq";
+
+/// Compares the logs of the chains that are in both databases. Fails if one has continued in both.
+fn compared(old: &Connection, new: &Connection, place: &str) -> TxResult<Arrived> {
+    if !rights::may_start(new)? {
+        let user = new.read_one("SELECT session_user::text AS name", [], |row| row.get("name"))?;
+        return Err(StoreError::NoRight { user, right: Right::Start, directory: String::new() }.into());
+    }
+    let here = old.read_all("SELECT root FROM chains", [], |row| id::<FrameId>(row, "root"))?;
+    let host = |row: &Row<'_>| Ok((id::<FrameId>(row, "root")?, row.get::<_, Option<String>>("host")?));
+    let there: HashMap<_, _> = new.read_all("SELECT root, host FROM chains", [], host)?.into_iter().collect();
+    let mut arrived = Arrived { kept: Vec::new(), replaced: Vec::new() };
+    for root in here {
+        let Some(host) = there.get(&root) else { continue };
+        let [of_old, of_new] = [log(old, root)?, log(new, root)?];
+        let shared = of_old.iter().zip(&of_new).take_while(|(one, other)| one == other).count();
+        let is_taken = host.as_deref() != new.host();
+        match (of_old.len() > shared, of_new.len() > shared || is_taken) {
+            (true, true) => return Err(StoreError::MovedBefore { root, place: place.to_owned() }.into()),
+            (false, true) => arrived.kept.push(root),
+            (_, false) => arrived.replaced.push(root),
         }
     }
-    // Chains that this host has started there.
-    let started = there.into_iter().find(|(_, (_, host))| host.as_deref() == new.host());
-    match (newer.or(started.map(|(root, _)| root)), older) {
-        (Some(root), Some(_)) => Err(StoreError::MovedBefore { root, place: place.to_owned() }.into()),
-        (newer, _) => Ok(newer.is_some()),
-    }
+    Ok(arrived)
+}
+
+/// The entries of a chain's log, to compare them.
+fn log(connection: &Connection, root: FrameId) -> TxResult<Vec<(String, i64, String, String)>> {
+    connection
+        .read_all(LOG, [Id(root)], |row| Ok((row.get("frame")?, row.get("at")?, row.get("kind")?, row.get("detail")?)))
 }
 
 /// Returns the chains that have lost their names.
-fn copy(old: &Connection, new: &Connection) -> TxResult<Vec<FrameId>> {
+fn copy(old: &Connection, new: &Connection, arrived: &Arrived) -> TxResult<Vec<FrameId>> {
     new.defer_references()?;
-    tree_rows::collect_host(new)?;
+    tree_rows::collect(new, &arrived.replaced)?;
     for table in TABLES.iter().rev() {
         new.run(&format!("DELETE FROM {} WHERE {}", table.name, table.of_members), [])?;
     }
+    tree_rows::collect(old, &arrived.kept)?;
     // A user of the server may add an agent to a chain of this host.
-    let (chains, others): (Vec<&str>, Vec<_>) =
-        TABLES.iter().map(|table| table.name).chain(OTHERS).partition(|table| *table == CHAINS);
+    let (chains, others): (Vec<&Table>, Vec<_>) = TABLES.iter().chain(&OTHERS).partition(|table| table.name == CHAINS);
     for table in chains.into_iter().chain(others) {
         copy_table(old, new, table)?;
     }
@@ -137,8 +150,9 @@ fn give_up_taken_names(new: &Connection) -> TxResult<Vec<FrameId>> {
     Ok(unnamed)
 }
 
-/// Copies the rows of a table. All chains belong to this host from then on.
-fn copy_table(old: &Connection, new: &Connection, table: &str) -> TxResult<()> {
+/// Copies the rows of a table that do not belong to `members`. All these chains belong to this host from then on.
+fn copy_table(old: &Connection, new: &Connection, Table { name: table, of_members }: &Table) -> TxResult<()> {
+    let table = *table;
     let columns = tree_rows::columns(old, table)?;
     let host = new.host().filter(|_| table == CHAINS);
     let names: Vec<&str> = columns.iter().map(String::as_str).chain(host.map(|_| "host")).collect();
@@ -157,7 +171,8 @@ fn copy_table(old: &Connection, new: &Connection, table: &str) -> TxResult<()> {
         new.run(&format!("INSERT INTO {table} ({}) VALUES {rows}", names.join(", ")), std::mem::take(values))
     };
     let mut failed = Ok(());
-    old.each(&format!("SELECT {} FROM {table} {order}", columns.join(", ")), [], |row| {
+    let rows = format!("SELECT {} FROM {table} WHERE ({of_members}) IS NOT TRUE {order}", columns.join(", "));
+    old.each(&rows, [], |row| {
         for at in 0..columns.len() {
             values.push(row.get(at)?);
         }
@@ -174,8 +189,9 @@ fn copy_table(old: &Connection, new: &Connection, table: &str) -> TxResult<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::housekeeping::retention::Retention;
     use crate::store::testing::{in_file, new, new_server};
-    use crate::store::{NewFrame, Store};
+    use crate::store::{Decided, NewFrame, Store};
 
     #[test]
     fn everything_is_moved_once_and_nothing_while_an_agent_runs() {
@@ -211,20 +227,33 @@ mod tests {
         let (_temp, store) = in_file();
         let (waiting, question) = store.asking("When?");
         let dir = store.dir().path().to_owned();
-        let again = || {
+        // As if a process was killed before the state directory named the server.
+        let file = || {
             std::fs::remove_file(dir.join("server")).unwrap();
-            move_to(store.dir(), &url)
+            Store::open(&dir).unwrap()
         };
-        move_to(store.dir(), &url).unwrap();
-        let there = Store::open(&dir).unwrap();
-        there.answer(question, "now").unwrap();
-        assert_eq!(again().unwrap().chains, 1);
-        assert_eq!(Store::open(&dir).unwrap().deliveries(waiting).unwrap().len(), 1, "the answer is still there");
-        std::fs::remove_file(dir.join("server")).unwrap();
-        Store::open(&dir).unwrap().root();
-        let refused = move_to(store.dir(), &url).unwrap_err();
-        assert!(matches!(refused, StoreError::MovedBefore { .. }), "{refused}");
-        assert_eq!(store.dir().server().unwrap(), None);
+        let moved = |store: &Store| move_to(store.dir(), &url);
+        let delivered = || Store::open(&dir).unwrap().deliveries(waiting).unwrap().len();
+        moved(&store).unwrap();
+        Store::open(&dir).unwrap().answer(question, "now").unwrap();
+        moved(&file()).unwrap();
+        assert_eq!(delivered(), 1, "the answer is still there");
+        let again = file();
+        let other = again.root();
+        moved(&again).unwrap();
+        assert_eq!((delivered(), Store::open(&dir).unwrap().roots().len()), (1, 2));
+        // It has continued here, too.
+        let again = file();
+        again.answer(question, "later").unwrap();
+        let refused = moved(&again).unwrap_err();
+        assert!(matches!(refused, StoreError::MovedBefore { root, .. } if root == waiting), "{refused}");
+        assert_eq!(again.dir().server().unwrap(), None);
+        let removed = again.housekeeping().removable(waiting.into()).unwrap().pop().unwrap();
+        let all = Retention { before: jiff::Timestamp::MAX, failed: true, open: true };
+        again.remove_trees(&[Decided { root: waiting, attempts: removed.attempts }], all);
+        moved(&again).unwrap();
+        assert_eq!(delivered(), 1);
+        assert!(Store::open(&dir).unwrap().frame(other).unwrap().is_some());
     }
 
     #[test]

@@ -46,13 +46,6 @@ pub(crate) fn collect(connection: &Connection, roots: &[FrameId]) -> TxResult<()
     )
 }
 
-/// Puts the frames of all chains of this host into `members`.
-pub(crate) fn collect_host(connection: &Connection) -> TxResult<()> {
-    let sql = "SELECT root FROM chains WHERE host = ?1";
-    let roots = connection.read_all(sql, [connection.host()], |row| codec::id(row, "root"))?;
-    collect(connection, &roots)
-}
-
 /// Whether the rows of a table have a number that says in which order they were created.
 pub(crate) fn has_seq(table: &str) -> bool {
     !["chains", "replies", "answers", "versions"].contains(&table)
