@@ -157,12 +157,11 @@ fn make(connection: &Connection, place: &str) -> TxResult<()> {
 /// Fails if a newer program has changed the tables since this one opened them: what this program would write may be useless or
 /// harmful.
 fn still_known() -> String {
+    // Not every user may use a language, so an error is made of a number that is none.
     format!(
-        "DO $$ DECLARE mark text := obj_description('agent_cli'::regnamespace, 'pg_namespace');
-         BEGIN IF mark IS DISTINCT FROM '{MARK} {VERSION}' THEN
-           RAISE EXCEPTION USING CONSTRAINT = '{OTHER_VERSION}', MESSAGE = 'the tables have another version',
-             DETAIL = regexp_replace(coalesce(mark, ''), '^{MARK} ', '') || ' {VERSION}';
-         END IF; END $$"
+        "SELECT CASE mark WHEN '{MARK} {VERSION}' THEN 1
+           ELSE ('{OTHER_VERSION} ' || regexp_replace(coalesce(mark, ''), '^{MARK} ', '') || ' {VERSION}')::int END
+         FROM obj_description('agent_cli'::regnamespace, 'pg_namespace') AS mark"
     )
 }
 

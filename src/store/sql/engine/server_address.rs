@@ -19,7 +19,7 @@ use crate::store::sql::engine::object_storage;
 /// and their detail the directory of the chain, or `host` and the host of another user.
 pub(crate) const REFUSED: &str = "agent_cli_rights";
 
-/// Marks the error that the tables have another version: this is its constraint, and its detail has that version and the known one.
+/// Begins the end of the error that the tables have another version: that version and the known one follow.
 pub(crate) const OTHER_VERSION: &str = "agent_cli_version";
 
 /// A server, and how to reach it.
@@ -149,8 +149,8 @@ pub(super) fn explain(config: &Config, error: &Error) -> StoreError {
         let right = found.column().and_then(|right| right.parse().ok()).unwrap_or(Right::Start);
         return StoreError::NoRight { user, right, directory: detail };
     }
-    if found.constraint() == Some(OTHER_VERSION) {
-        let mut versions = found.detail().unwrap_or_default().split(' ').map(str::parse);
+    if let Some((_, versions)) = found.message().split_once(OTHER_VERSION) {
+        let mut versions = versions.trim_matches(['"', ' ']).split(' ').map(str::parse);
         return match (versions.next(), versions.next()) {
             (Some(Ok(found)), Some(Ok(known))) => StoreError::Newer { path: path(), found, known },
             _ => StoreError::NotADatabase(path()),
