@@ -186,14 +186,14 @@ fn a_directory_without_a_commit_is_refused() {
 #[test]
 fn a_worktree_that_git_cannot_make_is_an_error_that_is_tried_again() {
     let world = repository(&[("a.md", "reply A")]);
-    // What a folder of this name holds cannot be a branch.
-    world.file(".git/refs/heads/agent-cli", "");
+    // Its name would be a folder and a file.
+    git(&world.project(), "branch agent-cli");
     let refused = world.run(&["spawn", "a.md", "--worktree"]);
     refused.exits_with(1);
     assert!(refused.stderr.starts_with("error: git worktree failed: fatal: cannot lock ref"), "{refused}");
-    assert!(refused.stderr.ends_with("continues; nothing is lost\n"), "{refused}");
+    assert!(refused.stderr.contains("git branch -m agent-cli NAME; then agent-cli resume "), "{refused}");
     assert_eq!(world.starts(), 0);
-    fs::remove_file(world.project().join(".git/refs/heads/agent-cli")).expect("it is there");
+    git(&world.project(), "branch -m agent-cli other");
     let id = world.run(&["ls", "-ap", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
     world.run(&["resume", &id]).prints("A");
 }

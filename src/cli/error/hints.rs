@@ -131,6 +131,10 @@ pub(crate) fn of(error: &FrameError, top: FrameId) -> Vec<String> {
             vec![format!("agent-cli resume {} --prompt TEXT continues it with a new instruction", frame.short())]
         }
         FrameErrorKind::NoWorktree(WorktreeError::NotCloned { repository, url }) => vec![then(&clone(repository, url))],
+        // Branches of worktrees have names below it.
+        FrameErrorKind::NoWorktree(error) if error.to_string().contains("'refs/heads/agent-cli' exists") => {
+            vec![then("give the branch agent-cli another name: git branch -m agent-cli NAME")]
+        }
         FrameErrorKind::NoWorktree(_) | FrameErrorKind::Limit { .. } | FrameErrorKind::Ended(_) => {
             vec![carries_on(&resume)]
         }
@@ -287,8 +291,9 @@ pub(super) fn of_server(message: String, error: &StoreError) -> CliError {
             "the owner of the database can give access: agent-cli access grant {} read --everywhere",
             shell_word(user)
         )),
-        StoreError::MovedBefore { .. } => failed
-            .hint("agent-cli export the chains that have changed here, remove them, and import them after the move"),
+        StoreError::MovedBefore { root, .. } => failed
+            .hint(format!("agent-cli rm {} here lets what is on the server count", root.short()))
+            .hint(format!("agent-cli rm {} on another host lets what is here count", root.short())),
         StoreError::NotOwner { owner, .. } => {
             CliError::usage(message).hint(format!("run it as {owner}, or as a member of that role"))
         }
