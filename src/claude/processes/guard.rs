@@ -69,12 +69,13 @@ pub(crate) fn now() -> u64 {
 
 /// The same command, which the system kills when this process has ended: a guard may be killed together with its runner.
 fn tethered(command: Command) -> Command {
+    /// This program, even if an upgrade has removed its file.
+    const OWN: &str = "/proc/self/exe";
     // A test is no agent-cli.
-    if !cfg!(target_os = "linux") || cfg!(test) {
+    if cfg!(test) || !Path::new(OWN).exists() {
         return command;
     }
-    // An upgrade may have removed the file of this program.
-    let mut tethered = Command::new("/proc/self/exe");
+    let mut tethered = Command::new(OWN);
     tethered.arg0("agent-cli").arg(NAME).arg(process::id().to_string()).arg("--");
     tethered.arg(command.get_program()).args(command.get_args());
     tethered
@@ -198,8 +199,11 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let until = temp.path().join("lease");
         let started = |runner, until: &Path| {
-            let command = Command::new("true");
-            run(Guarded { runner, until: until.to_owned(), command }).unwrap().is_some()
+            let made = temp.path().join("made");
+            let mut command = Command::new("touch");
+            command.arg(&made);
+            let ended = run(Guarded { runner, until: until.to_owned(), command }).unwrap();
+            ended.is_some() && made.exists()
         };
         assert!(!started(parent_id(), &until), "there is no lease");
         fs::write(&until, until_text(now().saturating_sub(1))).unwrap();

@@ -80,7 +80,7 @@ fn driven(
     output_options: OutputOptions,
 ) -> Result<Driven, CliError> {
     // Without the mark, an inbox that is open elsewhere delays the question.
-    let is_asked = can_ask(context, output_options);
+    let is_asked = can_ask(context, output_options) && output::live::is_in_the_foreground();
     let _later = is_asked.then(|| AsksLater::mark(store.dir(), store.chain_of(top)?.root)).and_then(Result::ok);
     let (stream, live) = match output_options.stream {
         true => (Some(watcher::start(store.dir().path(), top).map_err(|error| error.hint_resume(top))?), None),

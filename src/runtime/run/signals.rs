@@ -76,6 +76,7 @@ pub(crate) fn is_one_unseen() -> bool {
 
 /// Listens from now on. Without a listener, a signal would end agent-cli and leave its agents running.
 pub(crate) fn listen() -> io::Result<watch::Receiver<Signals>> {
+    STOPPING.store(false, Ordering::Relaxed);
     let (sender, receiver) = watch::channel(Signals::default());
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

@@ -26,6 +26,9 @@ use crate::store::{Store, StoreError};
 /// How often a host without agents renews its lease, so that others see it, and looks for lost ones.
 const IDLE: Duration = Duration::from_secs(30);
 
+/// The longest lease, in milliseconds.
+const LONGEST: u64 = 3_600_000;
+
 /// The lease of this host, as long as this value exists; empty if the database is a file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HostLease(Option<Arc<Held>>);
@@ -194,8 +197,9 @@ impl Kept {
         self.renewed.fetch_max(sent, Ordering::AcqRel);
         // A guard needs less than a quarter of the lease to end its agent.
         let end = sent + u64::try_from((self.terms.lease / 4 * 3).as_millis()).unwrap_or_default();
-        // Another process of this host may have a longer lease.
-        let is_longer = !has_lapsed && written > end;
+        // Another process of this host may have a longer lease. Where no start of the machine can be told from another, a time from before
+        // the last one may be ahead.
+        let is_longer = !has_lapsed && written > end && written < sent + LONGEST;
         if is_longer { Ok(()) } else { write_end(&file, end) }
     }
 

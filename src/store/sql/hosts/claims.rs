@@ -44,7 +44,8 @@ macro_rules! placements {
 }
 
 /// A host whose lease has ended is lost if it was running an agent of the chain. Otherwise, it may only have nothing to run, and is lost
-/// when it was not seen for as long as several leases: with cron, it is seen every minute.
+/// when it was not seen for as long as several leases: with cron, it is seen every minute. A host that has only moved or imported its
+/// chains was never seen, and is not lost until a person says so.
 const TO_TAKE: &str = placements!(
     "f.status IN ('ready', 'running', 'waiting') AND (c.host IS NULL OR coalesce(h.expires, 0) <= ?2 AND (h.expires + 4 * (h.expires - h.seen) <= ?2
        OR EXISTS (SELECT 1 FROM frames AS member WHERE member.root = c.root AND member.status = 'running')))
