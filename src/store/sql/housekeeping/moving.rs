@@ -16,7 +16,6 @@ use crate::store::sql::database::codec::{self, Id, count, id};
 use crate::store::sql::database::connection::Database;
 use crate::store::sql::database::server;
 use crate::store::sql::engine::{Connection, Row, TxResult};
-use crate::store::sql::hosts::rights;
 use crate::store::sql::housekeeping::copies;
 use crate::store::sql::tables::tree_rows::{self, TABLES, Table};
 use crate::store::sql::tables::{chains, frames};
@@ -94,10 +93,6 @@ const LOG: &str = "SELECT e.frame, e.at, e.kind, e.detail FROM events AS e JOIN 
 
 /// Compares the logs of the chains that are in both databases. Fails if one has continued in both.
 fn compared(old: &Connection, new: &Connection, place: &str) -> TxResult<Arrived> {
-    if !rights::may_start(new)? {
-        let user = new.read_one("SELECT session_user::text AS name", [], |row| row.get("name"))?;
-        return Err(StoreError::NoRight { user, right: Right::Start, directory: String::new() }.into());
-    }
     let here = old.read_all("SELECT root FROM chains", [], |row| id::<FrameId>(row, "root"))?;
     let host = |row: &Row<'_>| Ok((id::<FrameId>(row, "root")?, row.get::<_, Option<String>>("host")?));
     let there: HashMap<_, _> = new.read_all("SELECT root, host FROM chains", [], host)?.into_iter().collect();
@@ -110,7 +105,10 @@ fn compared(old: &Connection, new: &Connection, place: &str) -> TxResult<Arrived
         match (of_old.len() > shared, of_new.len() > shared || is_taken) {
             (true, true) => return Err(StoreError::MovedBefore { root, place: place.to_owned() }.into()),
             (false, true) => arrived.kept.push(root),
-            (_, false) => arrived.replaced.push(root),
+            (_, false) => {
+                chains::check_right(new, root, Right::Start)?;
+                arrived.replaced.push(root);
+            }
         }
     }
     Ok(arrived)
