@@ -52,8 +52,7 @@ pub(crate) fn push<F: Future<Output = ()> + Send>(
     let last = before.snapshot.as_ref().filter(|_| before.is_current()).map(|last| last.commit.clone());
     let made = match snapshot::make(worktree, last.as_deref(), &interrupted) {
         Ok(made) => made,
-        // The agent's commits are of use without its other files.
-        Err(error) => return push_branch(worktree, remote, before, interrupted()).failed(&error.to_string()),
+        Err(error) => return before.failed(&error.to_string()),
     };
     let new_branch =
         made.branch.filter(|branch| before.branch.as_ref() != Some(branch) || before.branch_failure.is_some());
@@ -86,21 +85,6 @@ pub(crate) fn push<F: Future<Output = ()> + Send>(
         (Some(_), Some(why)) => Pushed { branch_failure: Some(why), ..after },
         (Some(commit), None) => Pushed { branch: Some(commit), branch_failure: None, ..after },
         (None, _) => after,
-    }
-}
-
-fn push_branch(
-    worktree: &Worktree,
-    remote: &Remote,
-    before: Pushed,
-    interrupted: impl Future<Output = ()> + Send,
-) -> Pushed {
-    let commit = snapshot::branch_of(worktree).filter(|commit| before.branch.as_ref() != Some(commit));
-    let Some(commit) = commit else { return before };
-    let name = format!("refs/heads/{}", worktree.branch);
-    match sent(worktree, remote, &[format!("{commit}:{name}")], interrupted).refusal(&name) {
-        None => Pushed { branch: Some(commit), branch_failure: None, ..before },
-        why => Pushed { branch_failure: why, ..before },
     }
 }
 
