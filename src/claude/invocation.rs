@@ -134,9 +134,11 @@ impl Invocation<'_> {
         if self.no_attachments {
             command.env(NO_ATTACHMENTS, "1");
         }
-        if let Some(config) = named_config_dir().as_ref().or(self.launch.config_dir.as_ref()) {
-            command.env(CONFIG_DIR, config);
-        }
+        match named_config_dir().as_ref().or(self.launch.config_dir.as_ref()) {
+            Some(config) => command.env(CONFIG_DIR, config),
+            // Claude Code would take an empty one for the working directory.
+            None => command.env_remove(CONFIG_DIR),
+        };
         command
     }
 }

@@ -56,6 +56,7 @@ mod peer;
 mod permissions;
 mod places;
 mod plans;
+mod policies;
 mod processes;
 mod prompt_hooks;
 mod questions;

@@ -275,10 +275,7 @@ fn prepare(
     note::untrusted(configuration).into_iter().for_each(&mut *tell);
     note::settings(app, &request, &launch).into_iter().for_each(&mut *tell);
     note::undefined(app, &request, &launch).into_iter().for_each(&mut *tell);
-    if launch.on_permission == OnPermission::Ask && !launch.native_questions {
-        let message = "--on-permission ask does not work with --no-hooks or --permission-prompt-tool";
-        return Err(Refusal::new(message).hint("leave one of them out").into());
-    }
+    note::can_ask(&launch, &request.cwd)?;
     request.tasks.iter().try_for_each(|named| readable(&named.task, &request.cwd, &launch))?;
     let works_in = Some(request.cwd.as_path()).filter(|_| !request.apart);
     note::reach(app.store, run.config.as_deref(), &launch, works_in).into_iter().for_each(tell);

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use crate::app::App;
 use crate::app::config::sources::Configuration;
-use crate::app::error::AppError;
+use crate::app::error::{AppError, Refusal};
 use crate::claude::doctor::{checks, crontab, surroundings};
 use crate::claude::environment::agent_variables;
 use crate::claude::environment::config_dir::{CONFIG_DIR, config_dir_of};
 use crate::claude::environment::memory_files::memory;
 use crate::claude::environment::variables::Variables;
-use crate::claude::settings::settings_file;
-use crate::core::agent::launch::Launch;
+use crate::claude::settings::{mcp_policy, settings_file};
+use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::agent::permission_mode;
 use crate::core::chain::frame::Task;
 use crate::core::housekeeping::doctor_finding::{Finding, Status};
@@ -141,6 +141,20 @@ pub(crate) fn after(app: &App<'_>, chain: FrameId, cwd: &Path, launch: &Launch) 
         login: crontab::only_here(&around.login_only_here),
         remedy: crontab::put_into(&around),
     }))
+}
+
+/// Refuses `--on-permission ask` if nobody could be asked.
+pub(super) fn can_ask(launch: &Launch, cwd: &Path) -> Result<(), Refusal> {
+    if launch.on_permission != OnPermission::Ask {
+        return Ok(());
+    }
+    if !launch.native_questions {
+        let message = "--on-permission ask does not work with --no-hooks or --permission-prompt-tool";
+        return Err(Refusal::new(message).hint("leave one of them out"));
+    }
+    let Some(file) = mcp_policy::forbidding(cwd, launch) else { return Ok(()) };
+    let message = format!("--on-permission ask needs the MCP server agent-cli, which {} forbids", file.display());
+    Err(Refusal::new(message).hint("add {\"serverName\": \"agent-cli\"} to allowedMcpServers there"))
 }
 
 #[cfg(test)]

@@ -215,6 +215,15 @@ pub(crate) fn permission_mode(around: &DoctorFacts, mode: Option<&str>) -> Findi
     }
 }
 
+/// What a policy in this file takes from agents.
+pub(crate) fn approvals(forbidding: &Path) -> Finding {
+    let message = format!(
+        "{} forbids the MCP server agent-cli: calls that need an approval are denied, and --on-permission ask is refused",
+        forbidding.display()
+    );
+    Finding::warning("approvals", message, "add {\"serverName\": \"agent-cli\"} to allowedMcpServers there")
+}
+
 /// Whether agents are told the words with which instruction files start others.
 pub(crate) fn convention(around: &DoctorFacts, cwd: &Path) -> Finding {
     let (name, word) = ("convention", convention::SPAWN);

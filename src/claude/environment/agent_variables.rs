@@ -173,11 +173,11 @@ const OF_A_SESSION: [&str; 15] = [
 const SET_ANEW: [&str; 3] =
     ["CLAUDE_CODE_DISABLE_ATTACHMENTS", "CLAUDE_CODE_DISABLE_FILE_MENTIONS", "CLAUDE_CODE_EAGER_FLUSH"];
 
-/// Variables that break a chain even if settings set them: calls could not be suspended or resumed, or the process would wait
-/// for the end of a usage limit. An empty value switches each off.
-pub(crate) const BREAKING: [&str; 4] = [
+/// Variables that break a chain even if settings set them: calls could not be suspended or resumed, no conversation would be written,
+/// or the process would wait for the end of a usage limit. An empty value switches each off.
+pub(crate) const BREAKING: [&str; 5] = [
     "CLAUDE_CODE_DISABLE_DEFERRED_TOOL_RESUME", "CLAUDE_CODE_RETRY_WATCHDOG", "CLAUDE_CODE_SAFE_MODE",
-    "CLAUDE_CODE_SIMPLE",
+    "CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SKIP_PROMPT_HISTORY",
 ];
 
 /// Whether `claude` processes inherit a variable.

@@ -18,7 +18,7 @@ pub(crate) fn config_dir_of(named: Option<PathBuf>, launch: &Launch) -> Option<P
     named.or_else(|| launch.config_dir.clone()).or_else(|| dirs::home_dir().map(|home| home.join(".claude")))
 }
 
-/// The directory that the user of this process has set. An empty value counts as unset.
+/// The directory that the user of this process has set. An empty value counts as unset, also for agents.
 pub(crate) fn named_config_dir() -> Option<PathBuf> {
     env::var_os(CONFIG_DIR).filter(|dir| !dir.is_empty()).map(PathBuf::from)
 }

@@ -53,6 +53,14 @@ pub(crate) fn settings(user: Option<&Value>, rules: &[String], own: Option<&OwnH
     settings
 }
 
+/// Sets variables of agents, whatever other settings say.
+pub(crate) fn set_variables(settings: &mut Value, variables: [(&str, String); 2]) {
+    let Some(fields) = settings.as_object_mut() else { return };
+    if let Some(set) = fields.entry("env").or_insert_with(|| json!({})).as_object_mut() {
+        set.extend(variables.map(|(name, value)| (name.to_owned(), value.into())));
+    }
+}
+
 /// Adds rules that deny calls, which no other rule and no permission mode overrides.
 pub(crate) fn deny(settings: &mut Value, rules: Vec<String>) {
     let Some(fields) = settings.as_object_mut() else { return };

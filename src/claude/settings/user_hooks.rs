@@ -3,6 +3,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -29,7 +30,7 @@ pub(crate) fn run_after(tool: &str, cwd: &Path, launch: &Launch) -> bool {
 
 /// The same before a call.
 pub(crate) fn run_before(tool: &str, cwd: &Path, launch: &Launch) -> bool {
-    run(Around { event: PRE_TOOL_USE, tool }, cwd, launch)
+    run(Around { event: PRE_TOOL_USE, tool }, cwd, launch) || come_with_skills(cwd, launch)
 }
 
 fn run(calls: Around<'_>, cwd: &Path, launch: &Launch) -> bool {
@@ -39,6 +40,40 @@ fn run(calls: Around<'_>, cwd: &Path, launch: &Launch) -> bool {
         || files(cwd, launch).iter().filter_map(|file| read(file)).any(|file| is_concerned(&file))
         || plugins(cwd, launch).is_none_or(|folders| folders.iter().any(|folder| plugin_concerns(folder, calls)))
         || marketplaces(launch).iter().any(|file| offers_concerned(file, calls))
+}
+
+/// Whether a skill, an agent or a command that an agent can use brings hooks, which apply once it is used.
+fn come_with_skills(cwd: &Path, launch: &Launch) -> bool {
+    launch.args.last("--agents").is_some_and(|agents| agents.contains("hooks"))
+        || places(cwd, launch).iter().any(|folder| has_hooks_of_skills(folder))
+}
+
+/// The folders that may have skills, agents and commands.
+fn places(cwd: &Path, launch: &Launch) -> Vec<PathBuf> {
+    let folders = cwd.ancestors().map(|folder| folder.join(".claude")).chain(config_dir(launch));
+    folders.chain(plugins(cwd, launch).into_iter().flatten()).collect()
+}
+
+/// Whether those of a folder bring hooks, for whichever calls.
+fn has_hooks_of_skills(folder: &Path) -> bool {
+    /// More than anybody has. A project can come from anybody.
+    const MOST: usize = 500;
+    let entries = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let skills = entries(folder.join("skills")).map(|skill| skill.join("SKILL.md"));
+    let others = ["agents", "commands"].into_iter().flat_map(|kind| entries(folder.join(kind)));
+    let mut files = skills.chain(others).filter(|file| file.extension().is_some_and(|extension| extension == "md"));
+    let found =
+        files.by_ref().take(MOST).any(|file| regular_file::read_text(&file).is_ok_and(|text| names_hooks(&text)));
+    found || files.next().is_some()
+}
+
+/// Whether the lines between the first two `---` name hooks.
+fn names_hooks(text: &str) -> bool {
+    let mut lines = text.trim_start_matches('\u{feff}').lines();
+    lines.next().is_some_and(|first| first.trim_end() == "---")
+        && lines
+            .take_while(|line| line.trim_end() != "---")
+            .any(|line| line.trim_start_matches(['"', '\'']).starts_with("hooks"))
 }
 
 pub(super) fn files(cwd: &Path, launch: &Launch) -> Vec<PathBuf> {
@@ -199,6 +234,28 @@ mod tests {
         assert!(!found(&[]) && found(&[&format!("--plugin-dir={}", plugin.display())]));
         write("config/plugins/installed_plugins.json", &json!({"plugins": {"x@y": [{"installPath": plugin}]}}));
         assert!(found(&[]));
+    }
+
+    #[test]
+    fn skills_agents_and_commands_may_bring_hooks() {
+        let home = tempfile::tempdir().unwrap();
+        let launch = Launch { config_dir: Some(home.path().join("config")), ..Launch::default() };
+        let cwd = home.path().join("project");
+        for (name, text, expected) in [
+            ("config/skills/careful/SKILL.md", "---\nname: x\nhooks:\n  PreToolUse: []\n---\n", true),
+            ("project/.claude/agents/rev.md", "---\r\n\"hooks\": {}\r\n---\r\n", true),
+            ("project/.claude/commands/go.md", "---\nname: x\n---\nhooks: no\n", false),
+            ("project/.claude/agents/rev.txt", "---\nhooks:\n---\n", false),
+            ("project/.claude/agents/rev.md", "hooks:\n", false),
+        ] {
+            let file = home.path().join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, text).unwrap();
+            assert_eq!(run_before("Bash", &cwd, &launch), expected, "{name}: {text}");
+            fs::remove_file(file).unwrap();
+        }
+        let of_option = Launch { args: ClaudeArgs::from_recorded(&[r#"--agents={"a": {"hooks": {}}}"#]), ..launch };
+        assert!(run_before("Bash", &cwd, &of_option));
     }
 
     #[test]

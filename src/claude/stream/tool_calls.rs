@@ -19,6 +19,8 @@ pub(crate) struct ToolCalls {
     of_subagents: Vec<(Value, ToolCall)>,
     /// The last few calls that the agent made, the newest last.
     last: VecDeque<ToolCall>,
+    /// The agent's calls that have a result without an error.
+    pub ran: BTreeSet<String>,
     /// The files that its tools read or wrote, as it named them.
     pub files: BTreeSet<PathBuf>,
 }
@@ -86,6 +88,9 @@ impl ToolCalls {
     pub(crate) fn absorb_result(&mut self, result: &StreamBlock, beside: &Value) {
         let Some(at) = self.open.iter().position(|call| result.tool_use_id == *call.id) else { return };
         let call = self.open.remove(at);
+        if result.is_error != true && !result.is_cut_short(beside) {
+            self.ran.insert(call.id.clone());
+        }
         if result.is_cut_short(beside) {
             self.cut_short.push(call);
         } else {

@@ -92,7 +92,7 @@ fn refused(id: &Value, code: i32, why: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": why}})
 }
 
-const SERVER: &str = "agent-cli";
+pub(crate) const SERVER: &str = "agent-cli";
 const TOOL: &str = "permission";
 
 impl PermissionCall {

@@ -281,10 +281,11 @@ fn complete_requests(
 ) -> Result<(), RuntimeError> {
     let caller = Caller { frame: frame.id, attempt: attempt.id };
     let open: Vec<&str> = digest.calls.open.iter().map(|call| call.id.as_str()).collect();
+    let ran: Vec<&str> = digest.calls.ran.iter().map(String::as_str).collect();
     let (open, made) = (digest.result.is_some().then_some(open.as_slice()), claude_output::made(&digest.jobs));
     let removed = &digest.jobs.removed;
     if open.is_some() || !made.is_empty() || !removed.is_empty() {
-        store.complete_requests(caller, PrintedRequests { open, made: &made, removed })?;
+        store.complete_requests(caller, PrintedRequests { open, ran: &ran, made: &made, removed })?;
     }
     match ending {
         Ending::Reply(text) if attempt.summarises.is_none() => posted::record(store, frame, caller, text),

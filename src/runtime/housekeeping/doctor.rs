@@ -14,6 +14,7 @@ use crate::claude::environment::config_dir::{CONFIG_DIR, config_dir_of};
 use crate::claude::environment::variables::Variables;
 use crate::claude::installation::program::{self, ProgramError};
 use crate::claude::installation::version::Version;
+use crate::claude::settings::mcp_policy;
 use crate::core::agent::launch::Launch;
 use crate::core::housekeeping::doctor_finding::{Finding, Status};
 use crate::runtime::housekeeping::cron::{self, Crontab};
@@ -105,6 +106,7 @@ pub(crate) async fn examine(case: &Case<'_>) -> DoctorReport {
     checks.push(checks::retention(&around));
     checks.extend(checks::rules(&around));
     checks.push(checks::permission_mode(&around, case.permission_mode));
+    checks.extend(mcp_policy::forbidding(case.cwd, &recorded).map(|file| checks::approvals(&file)));
     checks.push(checks::convention(&around, case.cwd));
     if !case.under_cron {
         checks.push(own_program(case.own_program, program::in_path("agent-cli", path).ok().as_deref()));

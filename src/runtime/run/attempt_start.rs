@@ -286,10 +286,9 @@ impl Starting<'_> {
         let is_silent = text.is_empty() || takes_message;
         let in_place = way.is_in_place(!is_silent, restored_situation::returns_to_worktree(frame, program));
         restore::make_room(store, frame, in_place, transcript.as_deref())?;
-        let permission_tool = if hooks && frame.launch.native_questions {
-            settings_files::permission_tool(store, own, frame.id, id)?
-        } else {
-            None
+        let permission_tool = match hooks && frame.launch.native_questions {
+            true => settings_files::permission_tool(store, own, frame, id)?,
+            false => None,
         };
         let (launch, own_folder) = match &self.elsewhere {
             None => (launch, None),

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crate::claude::invocation::{ATTEMPT, FRAME, STATE_DIR};
 use crate::claude::settings::merged::{self, OwnHooks, StopHook};
-use crate::claude::settings::{of_project, own_plugin, permission_rules};
+use crate::claude::settings::{mcp_policy, of_project, own_plugin, permission_rules};
 use crate::claude::tools::{native_agents, permission_server};
 use crate::core::chain::frame::{Frame, Task};
-use crate::core::id::{AttemptId, FrameId};
+use crate::core::id::AttemptId;
 use crate::core::steering::fresh_start;
 use crate::failpoint::Step;
 use crate::runtime::programs::Program;
@@ -58,6 +58,9 @@ pub(super) fn settings(
     };
     let hooks = Some(hooks).filter(|_| has_hooks(frame, program));
     let mut merged = merged::settings(user.as_ref(), &rules, hooks.as_ref());
+    // Settings of the user may set them for interactive sessions.
+    let state_dir = store.dir().path().display().to_string();
+    merged::set_variables(&mut merged, [(STATE_DIR, state_dir), (FRAME, frame.id.to_string())]);
     merged::deny(&mut merged, protection(store, own));
     if frame.launch.native_agents.is_some_and(|most| most == 0 || !has_hooks(frame, program)) {
         merged::deny(&mut merged, native_agents::ALL.map(str::to_owned).to_vec());
@@ -103,19 +106,25 @@ fn whole_seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
-/// The file that tells `claude` about agent-cli's tool for approvals. Claude Code does not pass its whole environment on.
+/// The file that tells `claude` about agent-cli's tool for approvals, unless a policy forbids it. Claude Code does not pass its whole
+/// environment on.
 pub(super) fn permission_tool(
     store: &Store,
     own: &RunSettings,
-    frame: FrameId,
+    frame: &Frame,
     attempt: AttemptId,
 ) -> Result<Option<PathBuf>, RuntimeError> {
+    if let Some(file) = mcp_policy::forbidding(&frame.cwd, &frame.launch) {
+        // Claude Code denies the calls itself then.
+        tracing::debug!("{} forbids the tool for approvals", file.display());
+        return Ok(None);
+    }
     let state_dir = store.dir().path().display().to_string();
-    let environment = [(FRAME, frame.to_string()), (ATTEMPT, attempt.to_string()), (STATE_DIR, state_dir)];
+    let environment = [(FRAME, frame.id.to_string()), (ATTEMPT, attempt.to_string()), (STATE_DIR, state_dir)];
     let lingers = merged::lingers(whole_seconds(own.linger), own.places.as_ref().map(Places::most));
     let config = permission_server::config(&own.own_program, &environment, &lingers, own.linger);
     let Some(config) = config else { return Ok(None) };
-    let file = store.dir().permission_tool(frame);
+    let file = store.dir().permission_tool(frame.id);
     let written = store.dir().write(Step::Settings, &file, config.to_string().as_bytes());
     written.map_err(while_trying("write the file that leads to the permission tool"))?;
     Ok(Some(file))

@@ -104,6 +104,11 @@ fn close(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> TxResult<()>
         ))
 }
 
+/// Whether a person has named a model that is another one in plan mode: what `claude` reports is only one of them.
+fn names_several(frame: &Frame) -> bool {
+    frame.launch.model.as_deref().is_some_and(|model| model.starts_with("opusplan"))
+}
+
 /// Updates the frame with what it keeps from the attempt, apart from its state.
 fn update(connection: &Connection, before: &Frame, end: &AttemptEnd<'_>) -> TxResult<()> {
     let trouble = end.decision.trouble.as_ref().map(|trouble| codec::json(trouble, &[])).transpose()?;
@@ -113,7 +118,8 @@ fn update(connection: &Connection, before: &Frame, end: &AttemptEnd<'_>) -> TxRe
         (Id(before.id), trouble, situation.transpose()?),
     )?;
     let is_kept = end.decision.session == Fate::Keep;
-    if let Some(model) = end.model.as_ref().filter(|model| is_kept && before.launch.model.as_ref() != Some(model)) {
+    let is_other = |model: &&String| before.launch.model.as_ref() != Some(model) && !names_several(before);
+    if let Some(model) = end.model.as_ref().filter(|model| is_kept && is_other(model)) {
         let mut launch = before.launch.clone();
         launch.model = Some(model.clone());
         connection

@@ -59,7 +59,7 @@ mod tests {
             by: Scheduler::Job { id: id.to_owned() },
         };
         let complete = |made: &[Scheduled], removed: &[String]| {
-            store.complete_requests(caller, PrintedRequests { open: None, made, removed }).unwrap();
+            store.complete_requests(caller, PrintedRequests { made, removed, ..PrintedRequests::default() }).unwrap();
             jobs(&store.database().connection, caller.frame).unwrap().len()
         };
         let both = [job("a"), job("b")];

@@ -9,11 +9,18 @@ use crate::store::sql::engine::{Connection, TxResult};
 use crate::store::sql::tables::events;
 use crate::store::sql::tables::requests::{self, requests};
 
-/// Withdraws the requests of calls that are not `open`.
-pub(crate) fn withdraw_calls(connection: &Connection, now: At, attempt: AttemptId, open: &[&str]) -> TxResult<()> {
+/// Withdraws the requests of calls that are not `open`, and those for approvals of calls that `ran`.
+pub(crate) fn withdraw_calls(
+    connection: &Connection,
+    now: At,
+    attempt: AttemptId,
+    open: &[&str],
+    ran: &[&str],
+) -> TxResult<()> {
     let sql = requests!("WHERE r.attempt = ?1 AND r.call IS NOT NULL AND r.status <> 'withdrawn' ORDER BY r.seq");
     let stands = |request: &Request| {
-        let needs_permission = matches!(request.kind, RequestKind::Permission { .. });
+        let has_run = request.call.as_deref().is_some_and(|call| ran.contains(&call));
+        let needs_permission = matches!(request.kind, RequestKind::Permission { .. }) && !has_run;
         // A call that lingered has returned its result.
         let is_given = matches!(request.state, RequestState::Delivering { .. } | RequestState::Delivered { .. });
         needs_permission || is_given || request.call.as_deref().is_some_and(|call| open.contains(&call))

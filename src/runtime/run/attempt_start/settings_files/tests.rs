@@ -42,13 +42,17 @@ fn root(store: &Store, cwd: &Path, launch: Launch, task: Task) -> Frame {
 #[test]
 fn the_tool_for_approvals_knows_whose_calls_it_decides_on() {
     let (_temp, store) = testing::store();
-    let (frame, attempt) = (store.root(), AttemptId::random());
-    store.dir().frame_dir(frame).unwrap();
-    let config = read(permission_tool(&store, &own(), frame, attempt).unwrap());
+    let attempt = AttemptId::random();
+    let temp = tempfile::tempdir().unwrap();
+    let frame = root(&store, temp.path(), Launch::default(), Task::Prompt("do it".into()));
+    let config = read(permission_tool(&store, &own(), &frame, attempt).unwrap());
     let server = config["mcpServers"].as_object().unwrap().values().next().unwrap();
     let state_dir = store.dir().path().display().to_string();
     assert_eq!(server["command"], "/usr/bin/agent-cli");
-    assert_eq!(server["env"], serde_json::json!({FRAME: frame, ATTEMPT: attempt, STATE_DIR: state_dir}));
+    assert_eq!(server["env"], serde_json::json!({FRAME: frame.id, ATTEMPT: attempt, STATE_DIR: state_dir}));
+    fs::create_dir(temp.path().join(".claude")).unwrap();
+    fs::write(temp.path().join(".claude/settings.json"), r#"{"allowedMcpServers": []}"#).unwrap();
+    assert_eq!(permission_tool(&store, &own(), &frame, attempt).unwrap(), None, "claude would end without a result");
 }
 
 #[test]
