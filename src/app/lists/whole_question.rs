@@ -10,7 +10,6 @@ use crate::core::requests::approval::{self, Before};
 use crate::core::requests::proposed_plan::ProposedPlan;
 use crate::core::requests::question_form::{Form, QuestionOption};
 use crate::core::requests::request::RequestKind;
-use crate::core::text::bars::Bars;
 use crate::core::text::extent::bytes;
 use crate::runtime::requests::place;
 use crate::store::{Question, Store, StoreError};
@@ -27,9 +26,7 @@ pub(crate) fn body(store: &Store, asked: &Question, width: Option<usize>) -> Res
             let mut view = approval::view(tool, input, &changed(tool, input, place.as_ref()), place.as_ref(), width);
             if let Some(moved) = place.and_then(|place| place::moved(input, &place)) {
                 view.push_str("where it would act now, so that it would not be run:\n");
-                let mut place = Bars::new(width);
-                place.lines(' ', &moved.now);
-                view.push_str(&place.text());
+                view.push_str(&approval::quoted_exactly(&moved.now, width));
             }
             if let Some(reason) = reason {
                 view.push_str("why a hook asks:\n");
@@ -79,7 +76,7 @@ pub(crate) fn choosing(form: &Form) -> Option<&'static str> {
 fn of_plan(plan: &ProposedPlan, width: Option<usize>) -> String {
     let mut text = String::from("a plan, with which the agent wants to leave plan mode\n");
     text.push_str(&match &plan.text {
-        Some(plan) => approval::quoted(plan, width),
+        Some(plan) => approval::quoted_exactly(plan, width),
         None => "  (no plan was written)\n".to_owned(),
     });
     for (name, mode) in std::iter::once("then it continues in mode ").chain(std::iter::repeat("or ")).zip(&plan.modes) {

@@ -11,7 +11,8 @@ use crate::claude::environment::agent_variables;
 use crate::claude::environment::config_dir::{CONFIG_DIR, config_dir_of};
 use crate::claude::environment::memory_files::memory;
 use crate::claude::environment::variables::Variables;
-use crate::claude::settings::{mcp_policy, settings_file};
+use crate::claude::settings::mcp_policy::{self, Policy};
+use crate::claude::settings::settings_file;
 use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::agent::permission_mode;
 use crate::core::chain::frame::Task;
@@ -152,9 +153,9 @@ pub(super) fn can_ask(launch: &Launch, cwd: &Path) -> Result<(), Refusal> {
         let message = "--on-permission ask does not work with --no-hooks or --permission-prompt-tool";
         return Err(Refusal::new(message).hint("leave one of them out"));
     }
-    let Some(file) = mcp_policy::forbidding(cwd, launch) else { return Ok(()) };
+    let Some(Policy { file, remedy }) = mcp_policy::forbidding(cwd, launch) else { return Ok(()) };
     let message = format!("--on-permission ask needs the MCP server agent-cli, which {} forbids", file.display());
-    Err(Refusal::new(message).hint("add {\"serverName\": \"agent-cli\"} to allowedMcpServers there"))
+    Err(Refusal::new(message).hint(remedy))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use crate::claude::doctor::surroundings::{Convention, DoctorFacts};
 use crate::claude::environment::memory_files::CLAUDE_MD;
 use crate::claude::installation::program::ProgramError;
 use crate::claude::installation::version::Version;
+use crate::claude::settings::mcp_policy::Policy;
 use crate::claude::settings::settings_file::{ClaudeSettings, SettingsFile};
 use crate::core::housekeeping::doctor_finding::Finding;
 use crate::core::requests::convention;
@@ -215,13 +216,13 @@ pub(crate) fn permission_mode(around: &DoctorFacts, mode: Option<&str>) -> Findi
     }
 }
 
-/// What a policy in this file takes from agents.
-pub(crate) fn approvals(forbidding: &Path) -> Finding {
+/// What a policy takes from agents.
+pub(crate) fn approvals(Policy { file, remedy }: &Policy) -> Finding {
     let message = format!(
         "{} forbids the MCP server agent-cli: calls that need an approval are denied, and --on-permission ask is refused",
-        forbidding.display()
+        file.display()
     );
-    Finding::warning("approvals", message, "add {\"serverName\": \"agent-cli\"} to allowedMcpServers there")
+    Finding::warning("approvals", message, *remedy)
 }
 
 /// Whether agents are told the words with which instruction files start others.

@@ -247,7 +247,7 @@ fn report(plan: &Plan, is_dry: bool) -> String {
 /// Warns that agents will lose the instructions of a directory above.
 fn warn_of_hidden(hidden: &Path, file: &Path) {
     let (shown, file) = (hidden.display(), file.display());
-    warn(&format!("Claude Code does not read {shown} for agents here any longer, if there is a {file}"));
+    warn(&format!("with {file}, agents here no longer get the instructions in {shown}"));
     if let Some(folder) = hidden.ancestors().skip(1).find(|folder| !folder.ends_with(".claude")) {
         hint(&format!("agent-cli init in {} keeps it", folder.display()));
     }

@@ -25,11 +25,11 @@ pub(crate) fn plain(what: &AgentEventKind, zone: &TimeZone) -> Option<String> {
         }
         AgentEventKind::RateLimit { status, rate_limit_type, resets_at } => {
             let kind = rate_limit_type.as_ref().map(|kind| format!(" ({kind})")).unwrap_or_default();
-            let resets = resets_at.map(|time| format!(", resets at {}", on_clock(time, zone))).unwrap_or_default();
+            let resets = resets_at.map(|time| format!(", resets at {}", with_date(time, zone))).unwrap_or_default();
             format!("usage limit{kind}: {status}{resets}")
         }
         AgentEventKind::Request { kind, summary, .. } if kind == "wait" => match summary.parse() {
-            Ok(at) => format!("waits until {}", on_clock(at, zone)),
+            Ok(at) => format!("waits until {}", with_date(at, zone)),
             Err(_) => format!("waits for {summary}"),
         },
         AgentEventKind::Request { kind, summary, child, form, .. } => requested(kind, summary, *child, *form),
@@ -59,7 +59,7 @@ pub(crate) fn plain(what: &AgentEventKind, zone: &TimeZone) -> Option<String> {
     })
 }
 
-fn on_clock(at: Timestamp, zone: &TimeZone) -> String {
+fn with_date(at: Timestamp, zone: &TimeZone) -> String {
     at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()
 }
 

@@ -153,9 +153,17 @@ fn of_cell(view: &mut Bars, input: &Value, before: &Before) {
     }
 }
 
-/// Text of others, line by line behind a bar.
+/// Text of others that is read, line by line behind a bar.
 pub(crate) fn quoted(text: &str, width: Option<usize>) -> String {
-    let mut view = Bars::of_prose(width);
+    lines(Bars::of_prose(width), text)
+}
+
+/// The same for a text that a person approves.
+pub(crate) fn quoted_exactly(text: &str, width: Option<usize>) -> String {
+    lines(Bars::new(width), text)
+}
+
+fn lines(mut view: Bars, text: &str) -> String {
     view.lines(' ', text);
     view.text()
 }

@@ -106,7 +106,7 @@ pub(crate) async fn examine(case: &Case<'_>) -> DoctorReport {
     checks.push(checks::retention(&around));
     checks.extend(checks::rules(&around));
     checks.push(checks::permission_mode(&around, case.permission_mode));
-    checks.extend(mcp_policy::forbidding(case.cwd, &recorded).map(|file| checks::approvals(&file)));
+    checks.extend(mcp_policy::forbidding(case.cwd, &recorded).as_ref().map(checks::approvals));
     checks.push(checks::convention(&around, case.cwd));
     if !case.under_cron {
         checks.push(own_program(case.own_program, program::in_path("agent-cli", path).ok().as_deref()));

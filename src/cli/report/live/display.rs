@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::report::costs::usd;
-use crate::cli::report::live::rows::{Agents, Manner, ShownChain, clock, rows};
+use crate::cli::report::live::rows::{Agents, RowLayout, ShownChain, clock, rows};
 use crate::cli::report::live::watcher::{ChainWatcher, WatchUpdate};
 use crate::core::chain::frame::Frame;
 use crate::core::chain::tree::Tree;
@@ -151,8 +151,8 @@ impl Shown {
             .values()
             .filter_map(|(name, agents, tree)| Some(ShownChain { name, agents, tree: tree.as_ref()? }));
         let (width, most) = (columns.saturating_sub(MARGIN), lines.saturating_sub(FREE).max(1));
-        let manner = Manner { width, most, is_stopping: signals::is_stopping() };
-        output::live::draw(&rows(&shown.collect::<Vec<_>>(), manner, Timestamp::now()));
+        let layout = RowLayout { width, most, is_stopping: signals::is_stopping() };
+        output::live::draw(&rows(&shown.collect::<Vec<_>>(), layout, Timestamp::now()));
     }
 }
 

@@ -52,7 +52,7 @@ const HINTS_AT_STOP: [&str; 2] = ["Ctrl-C again: kill the running tools", "Ctrl-
 
 /// How to show the rows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Manner {
+pub(crate) struct RowLayout {
     /// The maximum width of a row, in columns.
     pub(crate) width: usize,
     /// The maximum number of rows.
@@ -115,8 +115,8 @@ impl Shown<'_> {
 
 /// Formats escaped rows of the chains. Agents are listed below the agents
 /// that started them. If there are too many agents, running ones take precedence. The last row is a summary.
-pub(crate) fn rows(chains: &[ShownChain<'_>], manner: Manner, now: Timestamp) -> Vec<String> {
-    let Manner { width, most, .. } = manner;
+pub(crate) fn rows(chains: &[ShownChain<'_>], layout: RowLayout, now: Timestamp) -> Vec<String> {
+    let RowLayout { width, most, .. } = layout;
     let all: Vec<_> = chains.iter().flat_map(shown_of).collect();
     if all.is_empty() {
         return Vec::new();
@@ -129,7 +129,7 @@ pub(crate) fn rows(chains: &[ShownChain<'_>], manner: Manner, now: Timestamp) ->
     preferred.sort_unstable();
     let shown = preferred.iter().map(|at| all[*at].row(width, now));
     let hidden = (room < all.len() && most > 0).then(|| fitted(&format!("… and {} more", all.len() - room), width));
-    shown.chain(hidden).chain([total(chains, manner)]).collect()
+    shown.chain(hidden).chain([total(chains, layout)]).collect()
 }
 
 /// The agents of a chain that run or wait, parents first.
@@ -147,7 +147,7 @@ fn shown_of<'a>(chain: &'a ShownChain<'a>) -> Vec<Shown<'a>> {
 }
 
 /// The summary: what the chains have used so far, and how to stop them.
-fn total(chains: &[ShownChain<'_>], Manner { width, is_stopping, .. }: Manner) -> String {
+fn total(chains: &[ShownChain<'_>], RowLayout { width, is_stopping, .. }: RowLayout) -> String {
     let name = match chains {
         [chain] => cut(chain.name, width / 3),
         several => format!("{} chains", several.len()),
@@ -250,8 +250,8 @@ mod tests {
     }
 
     fn rows_of(agents: &Agents, tree: &Tree, width: usize, most: usize) -> Vec<String> {
-        let manner = Manner { width, most, is_stopping: false };
-        rows(&[ShownChain { name: "root.md", agents, tree }], manner, at(75))
+        let layout = RowLayout { width, most, is_stopping: false };
+        rows(&[ShownChain { name: "root.md", agents, tree }], layout, at(75))
     }
 
     #[test]
@@ -289,9 +289,9 @@ mod tests {
             let rows = rows_of(&agents, &tree, width, 9);
             assert!(rows.iter().all(|row| columns(row) <= width), "{width}");
         }
-        let manner = Manner { width: 80, most: 9, is_stopping: true };
-        assert!(rows(&[], manner, at(75)).is_empty());
-        let stopping = rows(&[ShownChain { name: "root.md", agents: &agents, tree: &tree }], manner, at(75));
+        let layout = RowLayout { width: 80, most: 9, is_stopping: true };
+        assert!(rows(&[], layout, at(75)).is_empty());
+        let stopping = rows(&[ShownChain { name: "root.md", agents: &agents, tree: &tree }], layout, at(75));
         assert!(stopping[2].ends_with("  Ctrl-C again: kill the running tools"), "{}", stopping[2]);
     }
 
@@ -315,8 +315,8 @@ mod tests {
     fn an_agent_that_is_silent_for_long_is_marked() {
         let tree = chain(vec![running("4f2c1a90", "a.md")]);
         let agents = Agents::default();
-        let manner = Manner { width: 80, most: 9, is_stopping: false };
-        let row = &rows(&[ShownChain { name: "a.md", agents: &agents, tree: &tree }], manner, at(660))[0];
+        let layout = RowLayout { width: 80, most: 9, is_stopping: false };
+        let row = &rows(&[ShownChain { name: "a.md", agents: &agents, tree: &tree }], layout, at(660))[0];
         assert!(row.starts_with("> 4f2c1a90 a.md: stalled for 11 min: starting  "), "{row}");
     }
 

@@ -114,9 +114,9 @@ pub(super) fn permission_tool(
     frame: &Frame,
     attempt: AttemptId,
 ) -> Result<Option<PathBuf>, RuntimeError> {
-    if let Some(file) = mcp_policy::forbidding(&frame.cwd, &frame.launch) {
+    if let Some(policy) = mcp_policy::forbidding(&frame.cwd, &frame.launch) {
         // Claude Code denies the calls itself then.
-        tracing::debug!("{} forbids the tool for approvals", file.display());
+        tracing::debug!("{} forbids the tool for approvals", policy.file.display());
         return Ok(None);
     }
     let state_dir = store.dir().path().display().to_string();

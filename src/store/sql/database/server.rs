@@ -157,7 +157,7 @@ fn make(connection: &Connection, place: &str) -> TxResult<()> {
 /// Fails if a newer program has changed the tables since this one opened them: what this program would write may be useless or
 /// harmful.
 fn still_known() -> String {
-    // Not every user may use a language, so an error is made of a number that is none.
+    // A block of code would need the right to use its language. Casting a text that is no number fails, too, and the error quotes it.
     format!(
         "SELECT CASE mark WHEN '{MARK} {VERSION}' THEN 1
            ELSE ('{OTHER_VERSION} ' || regexp_replace(coalesce(mark, ''), '^{MARK} ', '') || ' {VERSION}')::int END

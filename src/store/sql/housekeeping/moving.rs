@@ -81,7 +81,7 @@ fn held(connection: &Connection, dir: &StateDir) -> TxResult<Vec<FrameId>> {
 }
 
 /// The chains that an earlier move has brought to the server.
-struct Arrived {
+struct EarlierMove {
     /// Those that have continued there.
     kept: Vec<FrameId>,
     /// The others.
@@ -92,11 +92,11 @@ const LOG: &str = "SELECT e.frame, e.at, e.kind, e.detail FROM events AS e JOIN 
      WHERE f.root = ?1 ORDER BY e.seq";
 
 /// Compares the logs of the chains that are in both databases. Fails if one has continued in both.
-fn compared(old: &Connection, new: &Connection, place: &str) -> TxResult<Arrived> {
+fn compared(old: &Connection, new: &Connection, place: &str) -> TxResult<EarlierMove> {
     let here = old.read_all("SELECT root FROM chains", [], |row| id::<FrameId>(row, "root"))?;
     let host = |row: &Row<'_>| Ok((id::<FrameId>(row, "root")?, row.get::<_, Option<String>>("host")?));
     let there: HashMap<_, _> = new.read_all("SELECT root, host FROM chains", [], host)?.into_iter().collect();
-    let mut arrived = Arrived { kept: Vec::new(), replaced: Vec::new() };
+    let mut earlier = EarlierMove { kept: Vec::new(), replaced: Vec::new() };
     for root in here {
         let Some(host) = there.get(&root) else { continue };
         let [of_old, of_new] = [log(old, root)?, log(new, root)?];
@@ -104,14 +104,14 @@ fn compared(old: &Connection, new: &Connection, place: &str) -> TxResult<Arrived
         let is_taken = host.as_deref() != new.host();
         match (of_old.len() > shared, of_new.len() > shared || is_taken) {
             (true, true) => return Err(StoreError::MovedBefore { root, place: place.to_owned() }.into()),
-            (false, true) => arrived.kept.push(root),
+            (false, true) => earlier.kept.push(root),
             (_, false) => {
                 chains::check_right(new, root, Right::Start)?;
-                arrived.replaced.push(root);
+                earlier.replaced.push(root);
             }
         }
     }
-    Ok(arrived)
+    Ok(earlier)
 }
 
 /// The entries of a chain's log, to compare them.
@@ -121,13 +121,13 @@ fn log(connection: &Connection, root: FrameId) -> TxResult<Vec<(String, i64, Str
 }
 
 /// Returns the chains that have lost their names.
-fn copy(old: &Connection, new: &Connection, arrived: &Arrived) -> TxResult<Vec<FrameId>> {
+fn copy(old: &Connection, new: &Connection, earlier: &EarlierMove) -> TxResult<Vec<FrameId>> {
     new.defer_references()?;
-    tree_rows::collect(new, &arrived.replaced)?;
+    tree_rows::collect(new, &earlier.replaced)?;
     for table in TABLES.iter().rev() {
         new.run(&format!("DELETE FROM {} WHERE {}", table.name, table.of_members), [])?;
     }
-    tree_rows::collect(old, &arrived.kept)?;
+    tree_rows::collect(old, &earlier.kept)?;
     // A user of the server may add an agent to a chain of this host.
     let (chains, others): (Vec<&Table>, Vec<_>) = TABLES.iter().chain(&OTHERS).partition(|table| table.name == CHAINS);
     for table in chains.into_iter().chain(others) {
