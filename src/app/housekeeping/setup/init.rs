@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::app::Asker;
 use crate::app::asker::PersonsTask;
+use crate::app::config::sources;
 use crate::app::error::AppError;
 use crate::app::housekeeping::setup::memory_file::MemoryFile;
 use crate::app::housekeeping::setup::{Place, Plan, is_sample};
@@ -86,9 +87,13 @@ fn hidden(place: &Place, leads_to: Option<&Path>, is_new: bool) -> Hidden {
     if !is_new || names != memory_files::OF_ALL_AGENTS {
         return Hidden::default();
     }
+    // A project may come from another person, whose link could lead to a secret.
+    let project = fs::canonicalize(sources::project_folder(directory)).unwrap_or_default();
+    let is_inside =
+        |file: PathBuf| fs::canonicalize(&file).is_ok_and(|real| real.starts_with(&project)) && is_other(&file);
     let above = directory.ancestors().skip(1).flat_map(|folder| names.iter().map(|name| folder.join(name)));
     Hidden {
-        here: names.iter().copied().filter(|name| is_other(&directory.join(name))).collect(),
+        here: names.iter().copied().filter(|name| is_inside(directory.join(name))).collect(),
         above: above.into_iter().find(|file| is_other(file)),
     }
 }

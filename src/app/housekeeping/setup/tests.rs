@@ -257,6 +257,11 @@ fn instructions_for_all_agents_are_still_read() {
     let plan = project.change(init::plan, &below).unwrap();
     assert_eq!(plan.hides, Some(project.path("project/AGENTS.md")));
     assert!(!project.read("project/sub/CLAUDE.md").contains("@AGENTS.md"));
+    let outside = Project::new();
+    outside.write("secret.md", "secret\n");
+    symlink("../secret.md", outside.path("project/AGENTS.md")).unwrap();
+    outside.init().unwrap();
+    assert!(!outside.read("project/CLAUDE.md").contains("@AGENTS.md"), "it leads out of the project");
     project.write("project/CLAUDE.md", "mine\n");
     assert!(!project.init().is_ok_and(|_| project.read("project/CLAUDE.md").contains("@AGENTS.md")), "it was not read");
 }
