@@ -1,5 +1,7 @@
 //! `claude` dies before it has written its conversation, which it does shortly after it has printed the same.
 
+use serde_json::json;
+
 use crate::world::World;
 
 /// A world in which transcripts are only written at the end of a turn.
@@ -77,6 +79,28 @@ fn what_it_was_told_it_is_told_again_where_all_that_came_before_is_there() {
     world.run(&["resume", &id]).prints("Jan 1st");
     let prompts: Vec<_> = world.log().starts.into_iter().map(|start| start.prompt).collect();
     assert!(prompts.len() == 3 && prompts[2].contains("Jan 1st"), "{prompts:#?}");
+}
+
+#[test]
+fn a_result_that_comes_in_a_prompt_because_its_call_has_returned_something_else_is_not_lost() {
+    let world = World::with_hooks();
+    let denial = json!({"hookSpecificOutput": {"hookEventName": "PreToolUse",
+        "permissionDecision": "deny", "permissionDecisionReason": "not now"}});
+    let deny = world.file("deny", denial.to_string());
+    let once = format!("if [ -e {0}.now ]; then rm {0}.now; cat {0}; fi", deny.display());
+    world.user_settings(&json!({"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": once}]}]}}));
+    world.file("root.md", "ask When?\nask Where?\nonce run echo worked >> marks\nonce die 9\nreply {results}\n");
+    let id = world.spawn_paused("root.md");
+    world.answer("Jan 1st");
+    world.file("deny.now", "");
+    world.run(&["resume", &id]).started();
+    world.answer("Paris");
+    // The fork has its history and the second result: not what the prompt says, the call and its result.
+    world.command(["resume", &id]).with("STAND_IN_HOLDS_LINES", "3").run().exits_with(1);
+    world.run(&["resume", &id]).succeeds();
+    let prompts: Vec<_> = world.log().starts.into_iter().map(|start| start.prompt).collect();
+    assert!(prompts.len() == 4 && prompts[3].contains("Jan 1st"), "{prompts:#?}");
+    assert_eq!(world.marks(), "worked\n");
 }
 
 #[test]

@@ -21,6 +21,8 @@ pub(crate) struct SalvagedTranscript {
     pub continues: bool,
     /// The tool calls whose results it has.
     pub answered: HashSet<String>,
+    /// Those that already had them when the session was forked.
+    answered_before: HashSet<String>,
     /// The tool calls that it marks as suspended.
     pub suspended: HashSet<String>,
     /// Its prompts.
@@ -31,18 +33,21 @@ impl SalvagedTranscript {
     /// What `transcript` still contains. `earlier`: the transcript that its session was forked from, if any.
     pub(crate) fn from_file(transcript: &Path, earlier: Option<&Path>) -> io::Result<Self> {
         let found = TranscriptFindings::in_file(transcript)?;
-        // Only a truncated file can lack part of its history: Claude Code may summarise a conversation and drop the rest.
-        let last = match earlier.filter(|_| found.torn).map(TranscriptFindings::in_file) {
+        let earlier = match earlier.map(TranscriptFindings::in_file) {
             Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => None,
-            Some(earlier) => earlier?.messages.pop(),
-            None => None,
+            earlier => earlier.transpose()?,
         };
-        let is_all_there = last.is_none_or(|last| found.messages.contains(&last));
+        let earlier = earlier.unwrap_or_default();
+        // Only a truncated file can lack part of its history: Claude Code may summarise a conversation and drop the rest.
+        let last = earlier.messages.last().filter(|_| found.torn);
+        let is_all_there = last.is_none_or(|last| found.messages.contains(last));
         let TranscriptFindings { spoken, answered, suspended, prompts, .. } = found;
-        Ok(Self { continues: spoken && is_all_there, answered, suspended, prompts })
+        let continues = spoken && is_all_there;
+        Ok(Self { continues, answered, answered_before: earlier.answered, suspended, prompts })
     }
 
-    /// Whether it has this result, either of its call or in a prompt.
+    /// Whether it has this result, either of its call or in a prompt. A call that has already returned something else, such as
+    /// the output of a killed command, does not return the result later.
     pub(crate) fn has_result(&self, delivery: &Delivery) -> bool {
         let heading = prompt::heading(delivery);
         if let Some(scheduled) = delivery.kind.scheduled() {
@@ -50,8 +55,8 @@ impl SalvagedTranscript {
             let prompt = scheduled.prompt.strip_prefix("/loop").unwrap_or(&scheduled.prompt).trim();
             return self.prompts.iter().any(|given| given.contains(prompt));
         }
-        delivery.call.as_ref().is_some_and(|call| self.answered.contains(call))
-            || self.prompts.iter().any(|prompt| prompt.contains(&heading))
+        let is_answered = |call| self.answered.contains(call) && !self.answered_before.contains(call);
+        delivery.call.as_ref().is_some_and(is_answered) || self.prompts.iter().any(|prompt| prompt.contains(&heading))
     }
 }
 
@@ -165,7 +170,13 @@ mod tests {
         let call = of(&format!("{PROMPT}\n{CALL}\n{RESULT}\n"));
         assert!(call.has_result(&delivery(Some("t1"))));
         assert!(!call.has_result(&delivery(Some("t2"))) && !call.has_result(&delivery(None)));
+        let folder = folder();
+        let earlier = folder.file("earlier", format!("{PROMPT}\n{CALL}\n{RESULT}\n"));
+        let fork = |text: &str| SalvagedTranscript::from_file(&folder.file("fork", text), Some(&earlier)).unwrap();
         let text = prompt::resume(&[delivery(None)], &[]);
+        let prompt = json!({"type": "user", "message": {"content": text}});
+        assert!(!fork(&format!("{PROMPT}\n{CALL}\n{RESULT}\n")).has_result(&delivery(Some("t1"))));
+        assert!(fork(&format!("{PROMPT}\n{CALL}\n{RESULT}\n{prompt}\n")).has_result(&delivery(Some("t1"))));
         for content in [json!(text), json!([{"type": "text", "text": text}])] {
             let salvage = of(&format!("{}\n", json!({"type": "user", "message": {"content": content}})));
             assert!(salvage.has_result(&delivery(None)) && salvage.has_result(&delivery(Some("t1"))));

@@ -147,7 +147,7 @@ pub(super) fn gather(
     let lost = lost_result(&printed.digest, transcript.as_deref())?;
     let output = || store.dir().open_printed(frame.id, attempt.output_from).map(BufReader::new);
     let mut unseen = unseen(&given, &printed.digest, &shown, lost.as_deref());
-    if salvage == Salvage::Whole {
+    if salvage != Salvage::Nothing {
         unseen.extend(unseen_in_time(&in_time, &shown, output).map_err(while_trying(READ_PRINTED))?);
     }
     unseen.extend(lacks);
