@@ -8,7 +8,10 @@ use crate::chain::Chain;
 use crate::support::{Conversation, MessagesApi, NEWEST, Turn, on_every_version, on_the_newest_version};
 
 on_every_version!(without_its_mcp_server_calls_are_denied_and_the_chain_goes_on);
-on_the_newest_version!(nobody_is_asked_about_a_call_that_a_hook_has_allowed);
+on_the_newest_version!(
+    nobody_is_asked_about_a_call_that_a_hook_has_allowed,
+    an_answer_arrives_although_claude_keeps_its_transcripts_elsewhere,
+);
 
 /// A chain of this user whose agent makes these calls, and replies "done".
 fn chain(version: &str, settings: &Value, commands: &'static [&'static str]) -> Chain {
@@ -45,4 +48,14 @@ fn nobody_is_asked_about_a_call_that_a_hook_has_allowed() {
     assert_eq!(chain.ok(&["spawn", "--prompt", "Work.", "--on-permission", "ask"]), "done\n");
     assert_eq!(fs::read_to_string(chain.home.project().join("count.txt")).unwrap(), "run\n");
     assert_eq!(chain.ok(&["questions"]), "");
+}
+
+fn an_answer_arrives_although_claude_keeps_its_transcripts_elsewhere() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let chain = chain(NEWEST, &json!({"env": {"CLAUDE_CONFIG_DIR": elsewhere.path()}}), &["agent-cli ask 'When?'"]);
+    let root = chain.started(&["spawn", "--prompt", "Work."]);
+    chain.answer("now");
+    assert_eq!(chain.ok(&["resume", &root]), "done\n");
+    let results: Vec<_> = chain.api.last_conversation().results().map(|(text, _)| text.to_string()).collect();
+    assert!(results[0].contains("now"), "{results:?}");
 }

@@ -20,6 +20,8 @@ pub(crate) enum DeliveryWay {
 /// What is possible with the suspended calls of an agent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Possible {
+    /// Whether there is a copy of its conversation. Claude Code may keep transcripts where agent-cli does not look for them.
+    pub has_copy: bool,
     /// Whether such a call can return its result.
     pub hooks: bool,
     /// Whether it would return these results unchanged.
@@ -31,9 +33,9 @@ pub(crate) struct Possible {
 impl DeliveryWay {
     /// The way for the next attempt of `frame`, which gets `notices` in addition to the results.
     pub(crate) fn choose(frame: &Frame, deliveries: &[Delivery], notices: &[String], possible: Possible) -> Self {
-        let Possible { hooks, unchanged, bare } = possible;
+        let Possible { has_copy, hooks, unchanged, bare } = possible;
         let permission = deliveries.iter().find(|delivery| matches!(delivery.kind, RequestKind::Permission { .. }));
-        if let (true, Some(call)) = (hooks, permission.and_then(|delivery| delivery.call.clone())) {
+        if let (true, Some(call)) = (hooks && has_copy, permission.and_then(|delivery| delivery.call.clone())) {
             return Self::RepeatedCall { call };
         }
         let of_suspended = |delivery: &Delivery| delivery.call.is_some() && delivery.call == frame.suspended;
@@ -45,7 +47,8 @@ impl DeliveryWay {
             && deliveries.iter().all(returns_by_itself)
             && deliveries.iter().all(of_suspended)
             && unchanged;
-        let takes_results = hooks && bare && frame.situation.takes_result && deliveries.iter().all(is_of_command);
+        let takes_results =
+            hooks && bare && has_copy && frame.situation.takes_result && deliveries.iter().all(is_of_command);
         // Only a command returns the agent's shell to its directory.
         let goes_back = is_resumed && frame.situation.shell.is_some();
         if takes_results && !goes_back {
@@ -53,8 +56,10 @@ impl DeliveryWay {
             Self::BareResult { call: suspended.unwrap_or_else(|| last.clone()) }
         } else if is_resumed {
             Self::ResumedCall
-        } else {
+        } else if has_copy {
             Self::ResultsInTranscript
+        } else {
+            Self::Prompt
         }
     }
 }
@@ -137,7 +142,8 @@ mod tests {
             |bare: bool, takes_result: bool, shell: Option<&str>, deliveries: &[Delivery], notices: &[String]| {
                 let situation = Situation { takes_result, shell: shell.map(Into::into), ..Situation::default() };
                 let frame = Frame { situation, ..frame.clone() };
-                DeliveryWay::choose(&frame, deliveries, notices, Possible { hooks: true, unchanged: true, bare })
+                let possible = Possible { has_copy: true, hooks: true, unchanged: true, bare };
+                DeliveryWay::choose(&frame, deliveries, notices, possible)
             };
         let bare = |call: &str| DeliveryWay::BareResult { call: call.to_owned() };
         let (both, others) = ([of_call(Some("t1")), of_call(Some("t2"))], [of_call(Some("t2")), of_call(None)]);
@@ -163,8 +169,13 @@ mod tests {
             (&[of_call(Some("t2"))], &[], true, true, DeliveryWay::ResultsInTranscript),
             (&[of_call(None)], &[], true, true, DeliveryWay::Prompt),
         ] {
-            let way = DeliveryWay::choose(&frame, deliveries, notices, Possible { hooks, unchanged, bare: false });
+            let possible = Possible { has_copy: true, hooks, unchanged, bare: false };
+            let way = DeliveryWay::choose(&frame, deliveries, notices, possible);
             assert_eq!(way, expected, "{deliveries:?}, {notices:?}, hooks: {hooks}, unchanged: {unchanged}");
         }
+        frame.situation.takes_result = true;
+        let possible = |hooks| Possible { has_copy: false, hooks, unchanged: true, bare: true };
+        let without_copy = |hooks| DeliveryWay::choose(&frame, &deliveries, &[], possible(hooks));
+        assert_eq!([without_copy(true), without_copy(false)], [DeliveryWay::ResumedCall, DeliveryWay::Prompt]);
     }
 }

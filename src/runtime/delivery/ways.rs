@@ -78,7 +78,9 @@ pub(crate) fn input(
     let deliveries = &one_for_each_batch(deliveries);
     let mut notices = notices(store, own, frame, deliveries)?;
     notices.extend(message::in_words(messages));
+    let copy = frame.checkpoint.map(|checkpoint| store.dir().checkpoint(frame.id, checkpoint));
     let possible = Possible {
+        has_copy: copy.is_some_and(|copy| copy.is_file()),
         hooks: means.hooks,
         unchanged: call_results::returns_unchanged(deliveries),
         bare: means.result_input.is_some() && is_seen_by_nobody_else(frame, deliveries),
