@@ -18,7 +18,7 @@ pub(crate) fn no_frame_ran_twice_at_a_time(world: &World) {
     let text = fs::read_to_string(path).unwrap_or_default();
     let mut latest: HashMap<String, Start> = HashMap::new();
     let mut over: HashSet<String> = HashSet::new();
-    for event in text.lines().map(|line| serde_json::from_str::<Value>(line).expect("the log is JSON lines")) {
+    for event in text.lines().filter_map(event_in) {
         match event["event"].as_str() {
             Some("start") => {
                 // A session that was started elsewhere has none.
@@ -38,6 +38,23 @@ pub(crate) fn no_frame_ran_twice_at_a_time(world: &World) {
             _ => {}
         }
     }
+}
+
+/// The event in a line of the log. A process that is killed while it writes leaves only a part of a line, which the next line
+/// follows directly.
+fn event_in(line: &str) -> Option<Value> {
+    let is_event = |event: &Value| event["event"].is_string();
+    let whole = |(at, _)| serde_json::from_str(&line[at..]).ok().filter(is_event);
+    line.match_indices("{\"").find_map(whole)
+}
+
+#[test]
+fn a_line_that_was_cut_short_hides_no_other() {
+    let event = r#"{"event":"tool","env":{"event":"x"},"pid":1}"#;
+    let of = |line: &str| event_in(line).map(|event| event["event"].clone());
+    assert_eq!(of(event), Some("tool".into()));
+    assert_eq!(of(&format!("{}{event}", &event[..20])), Some("tool".into()));
+    assert_eq!(of(&event[..20]), None);
 }
 
 /// What a process of an agent logged when it started.
