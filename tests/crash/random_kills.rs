@@ -2,7 +2,7 @@
 //! resumed until there is a reply, with more trees until enough kills have happened.
 
 use std::sync::Mutex;
-use std::thread;
+use std::{mem, thread};
 
 use agent_cli::records::{Store, chains};
 
@@ -101,6 +101,14 @@ struct Trial {
     suspends: bool,
 }
 
+impl Drop for Trial {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            println!("{:?}\n{}", self.killed, self.story());
+        }
+    }
+}
+
 impl Trial {
     fn new(seed: usize) -> Self {
         // Half of the trees pause inside of tool calls, half with signals.
@@ -122,7 +130,7 @@ impl Trial {
         while !self.a_round() {
             no_frame_ran_twice_at_a_time(&self.world);
             rounds += 1;
-            assert!(rounds < ROUNDS, "there is no reply\n{}", self.story());
+            assert!(rounds < ROUNDS, "there is no reply");
         }
         no_frame_ran_twice_at_a_time(&self.world);
         let store = store_of(&self.world).expect("it has replied");
@@ -137,10 +145,10 @@ impl Trial {
         // killed itself is started once more.
         let times = 1 + self.killed.tools;
         let questions = store.questions(None, false).expect("a database").len();
-        assert!(questions <= times * tree::QUESTIONS, "{questions} questions: {:?}\n{}", self.killed, self.story());
+        assert!(questions <= times * tree::QUESTIONS, "{questions} questions");
         let starts = times * self.tree.starts(self.suspends) + self.killed.agents;
-        assert!(self.killed.starts <= starts, "{:?}\n{}", self.killed, self.story());
-        self.killed
+        assert!(self.killed.starts <= starts);
+        mem::take(&mut self.killed)
     }
 
     /// Resumes the tree with several runners at once, and kills some of what runs. Returns whether the root has replied.
@@ -188,7 +196,7 @@ impl Trial {
         let reply = outcomes.iter().find(replied);
         reply.is_some_and(|outcome| {
             let reply = self.tree.said(&outcome.stdout, self.killed.tools > 0);
-            assert_eq!(reply, self.tree.reply(), "{:?}\n{}", self.killed, self.story());
+            assert_eq!(reply, self.tree.reply());
             true
         })
     }
@@ -208,7 +216,7 @@ impl Trial {
         assert!(matches!(outcome.code(), None | Some(0)), "{outcome}");
     }
 
-    /// All records, to find out what went wrong.
+    /// All records of its chain.
     fn story(&self) -> String {
         let (store, root) = (store_of(&self.world), root_of(&self.world));
         store.zip(root).map_or_else(String::new, |(store, root)| invariants::story(&store, &root))
