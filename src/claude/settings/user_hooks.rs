@@ -12,13 +12,13 @@ use crate::claude::environment::config_dir::config_dir;
 use crate::claude::environment::regular_file;
 use crate::claude::settings::merged;
 use crate::claude::settings::settings_file::managed_files;
+use crate::claude::stream::hooks::deciding_hooks::PERMISSION_REQUEST;
 use crate::claude::tools::hook_input::{POST_TOOL_USE, PRE_TOOL_USE};
 use crate::core::agent::launch::Launch;
 
-/// The calls before or after which a hook runs.
+/// The calls around which a hook runs, and when.
 #[derive(Clone, Copy)]
 struct Around<'a> {
-    /// Before or after.
     event: &'a str,
     tool: &'a str,
 }
@@ -31,6 +31,11 @@ pub(crate) fn run_after(tool: &str, cwd: &Path, launch: &Launch) -> bool {
 /// The same before a call.
 pub(crate) fn run_before(tool: &str, cwd: &Path, launch: &Launch) -> bool {
     run(Around { event: PRE_TOOL_USE, tool }, cwd, launch) || come_with_skills(cwd, launch)
+}
+
+/// Whether a user's hook may decide about a call that needs an approval.
+pub(crate) fn decide_about(tool: &str, cwd: &Path, launch: &Launch) -> bool {
+    run(Around { event: PERMISSION_REQUEST, tool }, cwd, launch) || come_with_skills(cwd, launch)
 }
 
 fn run(calls: Around<'_>, cwd: &Path, launch: &Launch) -> bool {

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::claude::stream::asking_hooks::AskingHooks;
 use crate::claude::stream::event::{StreamBlock, StreamEvent};
+use crate::claude::stream::hooks::asking_hooks::AskingHooks;
 use crate::core::agent::denied_call::Denied;
 use crate::core::text::escape::shortened;
 

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
-use crate::claude::stream::asking_hooks::AskingHooks;
 use crate::claude::stream::background_work::{self, BackgroundTask, Jobs};
 use crate::claude::stream::denials::Denials;
 use crate::claude::stream::event::{ReachedLimit, ResultEvent, StreamBlock, StreamEvent};
+use crate::claude::stream::hooks::asking_hooks::AskingHooks;
+use crate::claude::stream::hooks::deciding_hooks::DecidingHooks;
 use crate::claude::stream::rights::Rights;
 use crate::claude::stream::tokens::{Answers, ContextSize};
 use crate::claude::stream::tool_calls::ToolCalls;
@@ -35,6 +36,8 @@ pub(crate) struct Digest {
     pub denials: Denials,
     /// The hooks that ask for an approval.
     pub asking_hooks: AskingHooks,
+    /// The hooks that may decide about one.
+    pub deciding_hooks: DecidingHooks,
     /// The answers of the API that it got, its subagents included.
     pub answers: Answers,
     /// What the agent may do.
@@ -96,6 +99,7 @@ impl Digest {
         self.spoke |= event.kind.is_string() && !event.is_of_a_hook();
         self.denials.absorb(&event);
         self.asking_hooks.absorb(&event);
+        self.deciding_hooks.absorb(&event);
         self.rights.absorb(&event);
         self.jobs.absorb(&event);
         if event.kind == "assistant" {
@@ -276,10 +280,8 @@ mod tests {
             r#"{"type":"assistant","parent_tool_use_id":"t0","message":{"content":[{"type":"tool_use","id":"t2","name":"Read","input":{"file_path":"/a"}}]}}"#,
         ];
         let both = digest(&[call, theirs[0], theirs[1]]);
-        assert_eq!(
-            (both.calls.open.len(), both.calls.last().map(|call| call.id.as_str()), both.calls.files.len()),
-            (1, Some("t1"), 0)
-        );
+        assert_eq!((both.calls.open.len(), both.calls.files.len()), (1, 0));
+        assert_eq!(both.calls.last().map(|call| call.id.as_str()), Some("t1"));
         assert!(!digest(&theirs).worked);
         assert_eq!(digest(&theirs).returned, None);
     }

@@ -53,6 +53,7 @@ pub(crate) struct StreamEvent {
     pub(crate) hook_id: Value,
     pub(crate) hook_name: Value,
     pub(crate) stdout: Value,
+    pub(crate) exit_code: Value,
     pub(crate) task_id: Value,
     pub(crate) description: Value,
     pub(crate) timestamp: Value,

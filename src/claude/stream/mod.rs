@@ -1,10 +1,10 @@
 //! The events that `claude` prints: how to read them, and what they mean together.
 
-pub(crate) mod asking_hooks;
 pub(crate) mod background_work;
 pub(crate) mod denials;
 pub(crate) mod digest;
 pub(crate) mod event;
+pub(crate) mod hooks;
 pub(crate) mod lifetime;
 pub(crate) mod line_cutter;
 pub(crate) mod output_reader;

@@ -37,6 +37,9 @@ pub(crate) enum Permission {
 /// How long the server needs to record a call, on a slow machine.
 const RECORDING: Duration = Duration::from_secs(60);
 
+/// How long hooks of the user may take to decide about a call. Claude Code ends most of them by then.
+pub(crate) const HOOKS: Duration = Duration::from_secs(600);
+
 /// The file from which Claude Code starts the server. `own`: the absolute path of agent-cli; `environment`: the variables that
 /// it needs; `lingers`: the options for how long it may wait for an answer, which takes at most `longest`. `None`: the path is not UTF-8 and cannot be named.
 pub(crate) fn config(own: &Path, environment: &[(&str, String)], lingers: &str, longest: Duration) -> Option<Value> {
@@ -45,7 +48,7 @@ pub(crate) fn config(own: &Path, environment: &[(&str, String)], lingers: &str, 
         environment.iter().map(|(name, value)| ((*name).to_owned(), value.as_str().into())).collect();
     // 2.1.197 does not wait long for other servers, and then offers one more tool: a fork would not share the prompt cache.
     // Otherwise, MCP_TOOL_TIMEOUT would count, and the call could fail while a person is still deciding.
-    let timeout = u64::try_from((longest + RECORDING).as_millis()).unwrap_or(u64::MAX);
+    let timeout = u64::try_from((HOOKS + longest + RECORDING).as_millis()).unwrap_or(u64::MAX);
     let server = json!({
         "type": "stdio", "command": own.to_str()?, "args": arguments, "env": environment, "alwaysLoad": true,
         "timeout": timeout,
@@ -162,7 +165,7 @@ mod tests {
             json!({"type": "stdio", "command": "/opt/agent-cli", "args": ["permission", "--linger", "20"]});
         expected["env"] = json!({"A": "b"});
         expected["alwaysLoad"] = json!(true);
-        expected["timeout"] = json!(80_000);
+        expected["timeout"] = json!(680_000);
         assert_eq!(server, &expected);
     }
 

@@ -1,11 +1,13 @@
 //! The tool for approvals: Claude Code asks about calls that need one.
 //!
-//! By default it answers like plain `claude -p`, which has no person to ask: such a call is denied. With `--on-permission ask`
-//! the call becomes a question, and the agent is stopped at it. When there is an answer, the resumed `claude` repeats the call
-//! and gets the answer.
+//! The user's PermissionRequest hooks come first. By default it answers like plain `claude -p`, which has no person to ask: such a
+//! call is denied. With `--on-permission ask` the call becomes a question, and the agent is stopped at it. When there is an answer,
+//! the resumed `claude` repeats the call and gets the answer.
 //!
 //! Claude Code does not pass on why a call needs an approval. If a hook of the user asks for one, `claude` has printed the
 //! reason.
+
+mod user_decision;
 
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -89,10 +91,14 @@ fn of_agent(asking: &Asking, call: &PermissionCall, id: &str) -> Result<Permissi
     let attempt =
         store.attempts(Attempts::RunningOf(caller.frame))?.pop().filter(|attempt| attempt.id == caller.attempt);
     let (Some(frame), Some(attempt)) = (store.frame(caller.frame)?, attempt) else { return Ok(as_plain(call)) };
+    let is_open = || user_decision::is_open(&store, &frame, &attempt, call, id);
     if frame.launch.on_permission == OnPermission::Deny {
+        // If a hook of the user has decided, this answer comes too late to count.
+        is_open()?;
         return Ok(denied(call, printed(&store, &attempt, call, id)?.reason));
     }
     match Suspension::find(&store, caller, id)? {
+        Suspension::Record if !is_open()? => Ok(as_plain(call)),
         Suspension::Record => {
             let PrintedCall { is_of_the_agent, reason } = printed(&store, &attempt, call, id)?;
             if !is_of_the_agent {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufReader};
 
 use crate::claude::installation::version::Version;
-use crate::claude::stream::asking_hooks::Prevailing;
+use crate::claude::stream::hooks::asking_hooks::Prevailing;
 use crate::claude::stream::output_reader;
 use crate::claude::tools::hook_input::BASH;
 use crate::claude::tools::native_agents;
