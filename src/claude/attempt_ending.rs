@@ -5,6 +5,7 @@ use crate::claude::processes::process::ProcessExit;
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::event::{ReachedLimit, ResultEvent};
 use crate::core::attempt::ending::{Ending, Objection};
+use crate::core::text::escape::shortened;
 
 /// How an attempt ended. `errors`: its output on standard error.
 ///
@@ -100,8 +101,12 @@ fn are_words_of_an_error_that_passes(text: &str) -> bool {
 fn of_silence(digest: &Digest, exit: ProcessExit, errors: &str) -> Ending {
     let how = how_it_ended(exit);
     let said = errors.trim();
-    if digest.worked || exit.was_killed() {
+    if exit.was_killed() {
         return Ending::Died { worked: digest.worked, how };
+    }
+    if digest.worked {
+        let last = said.lines().next_back().map(|line| format!(" ({})", shortened(line.trim())));
+        return Ending::Died { worked: true, how: format!("{how}{}", last.unwrap_or_default()) };
     }
     let why = match (said, digest.spoke, digest.broken_lines) {
         ("", false, 0) => format!("{how} and said nothing"),
@@ -307,7 +312,10 @@ mod tests {
         assert_eq!(ended(WORK, ProcessExit::Signal(9), ""), died(true, "claude was killed by signal 9"));
         assert_eq!(ended("", ProcessExit::Signal(9), ""), died(false, "claude was killed by signal 9"));
         assert_eq!(ended("", ProcessExit::Code(143), ""), died(false, "claude ended with exit code 143"));
-        assert_eq!(ended(WORK, ProcessExit::Code(1), "oops"), died(true, "claude ended with exit code 1"));
+        assert_eq!(ended(WORK, ProcessExit::Code(1), ""), died(true, "claude ended with exit code 1"));
+        let said = "a warning\n  Error: no \u{1b}such tool \n";
+        let how = r"claude ended with exit code 1 (Error: no \u{1b}such tool)";
+        assert_eq!(ended(WORK, ProcessExit::Code(1), said), died(true, how));
         assert_eq!(ended("", ProcessExit::Unknown, ""), died(false, "claude and its runner were killed"));
         assert_eq!(ended("", ProcessExit::Code(1), "Error: in use\n"), refused("Error: in use", Objection::Unknown));
         let silent = refused("claude ended with exit code 0 and said nothing", Objection::Unknown);
