@@ -8,9 +8,34 @@ use crate::app::App;
 use crate::app::error::{AppError, Refusal};
 use crate::core::agent::child_worktree::Worktree;
 use crate::core::id::{FrameId, IdPrefix, Reference};
+use crate::core::requests::request::RequestResult;
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::worktrees::directory::{of_repository, project_of};
-use crate::store::{ChainFilter, ChainKind, Chains, Scope, Store, StoreError, Target, WorktreesOf};
+use crate::store::{ChainFilter, ChainKind, Chains, ResultUse, Scope, Store, StoreError, Target, WorktreesOf};
+
+/// The result of an agent's request.
+#[derive(Debug, PartialEq)]
+pub(crate) struct LookedUp {
+    pub(crate) target: Target,
+    /// `None` if no result exists yet.
+    pub(crate) result: Option<RequestResult>,
+}
+
+impl LookedUp {
+    /// Records that the agent has read the result. Called after the result was printed, because reading a result twice does
+    /// no harm.
+    pub(crate) fn record_read(&self, app: &App<'_>) -> Result<(), AppError> {
+        let (Some(caller), Some(read)) = (app.asker.agent, &self.result) else { return Ok(()) };
+        match app.store.use_results(caller, ResultUse::LookedUp(self.target, read)) {
+            // This attempt gets no more results.
+            Err(StoreError::StaleCaller { .. }) => Ok(()),
+            used => {
+                used?;
+                Ok(())
+            }
+        }
+    }
+}
 
 /// The frame that an id names, for commands that only read.
 pub(crate) fn frame_named(app: &App<'_>, id: &str) -> Result<FrameId, AppError> {

@@ -127,6 +127,7 @@ mod there_and_then;
 mod together;
 mod traces;
 mod transcripts;
+mod unwritten;
 mod usage_limit;
 mod waits;
 mod watch;

@@ -95,7 +95,7 @@ impl Turn<'_> {
         self.events.result(&End::Deferred(&deferred), self.answers, answers)?;
         // It is not printed.
         let message = json!({"role": "user", "content": [result]});
-        self.transcript.add("user", &message, &call.mark)
+        self.transcript.add("user", &message, &call.mark).map(drop)
     }
 
     fn marker(&self, call: &Call) -> Value {

@@ -123,14 +123,14 @@ impl Events {
         })
     }
 
-    /// A message of the model or to it.
-    pub(crate) fn message(&self, kind: &str, message: &Value) -> Result<()> {
+    /// A message of the model or to it. `uuid`: the name of its line in the transcript.
+    pub(crate) fn message(&self, kind: &str, message: &Value, uuid: Uuid) -> Result<()> {
         print(&json!({
             "type": kind,
             "message": message,
             "parent_tool_use_id": null,
             "session_id": self.session,
-            "uuid": Uuid::new_v4(),
+            "uuid": uuid,
         }))
     }
 
@@ -145,7 +145,7 @@ impl Events {
     }
 
     /// An error of the API, worded as a message.
-    pub(crate) fn api_error(&self, status: u16, message: &Value) -> Result<()> {
+    pub(crate) fn api_error(&self, status: u16, message: &Value, uuid: Uuid) -> Result<()> {
         let kind = match status {
             0 | 500.. => "server_error",
             429 => "rate_limit",
@@ -158,7 +158,7 @@ impl Events {
             "message": message,
             "parent_tool_use_id": null,
             "session_id": self.session,
-            "uuid": Uuid::new_v4(),
+            "uuid": uuid,
             "error": kind,
         }))
     }

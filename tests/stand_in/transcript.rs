@@ -76,14 +76,14 @@ impl Transcript {
         &self.path
     }
 
-    /// Adds a message.
-    pub(crate) fn add(&mut self, kind: &str, message: &Value, mark: &Mark) -> Result<()> {
+    /// Adds a message. Returns the name of its line, which its event has, too.
+    pub(crate) fn add(&mut self, kind: &str, message: &Value, mark: &Mark) -> Result<Uuid> {
         self.add_line(kind, "message", message, mark)
     }
 
     /// Adds a line that is neither a message nor a call.
     pub(crate) fn attach(&mut self, attachment: &Value) -> Result<()> {
-        self.add_line("attachment", "attachment", attachment, &Mark::default())
+        self.add_line("attachment", "attachment", attachment, &Mark::default()).map(drop)
     }
 
     /// Notes the worktree that the agent entered. No message of the conversation follows this line.
@@ -94,7 +94,8 @@ impl Transcript {
         self.write_all_but(self.most_held)
     }
 
-    fn add_line(&mut self, kind: &str, name: &str, content: &Value, mark: &Mark) -> Result<()> {
+    fn add_line(&mut self, kind: &str, name: &str, content: &Value, mark: &Mark) -> Result<Uuid> {
+        let name_of_line = Uuid::new_v4();
         let mut line = json!({
             "parentUuid": self.lines.last().map(|line| line["uuid"].clone()),
             "isSidechain": false,
@@ -103,12 +104,13 @@ impl Transcript {
             "sessionId": self.session,
             "version": version::version(),
             "type": kind,
-            "uuid": Uuid::new_v4(),
+            "uuid": name_of_line,
             "timestamp": jiff::Timestamp::now(),
             "standIn": mark,
         });
         line[name] = content.clone();
-        self.write(line)
+        self.write(line)?;
+        Ok(name_of_line)
     }
 
     /// All lines.

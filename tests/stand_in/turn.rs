@@ -191,7 +191,7 @@ impl Turn<'_> {
 
     /// Remembers that a step is over without any output.
     pub(crate) fn skip(&mut self, mark: &Mark) -> Result<()> {
-        self.transcript.add("system", &Value::Null, mark)
+        self.transcript.add("system", &Value::Null, mark).map(drop)
     }
 
     /// Ends the process without a reply.
@@ -205,8 +205,8 @@ impl Turn<'_> {
             }
             Break::Api(status, message) => {
                 let line = events::synthetic(message);
-                self.transcript.add("assistant", &line, &Mark::default())?;
-                self.events.api_error(*status, &line)?;
+                let uuid = self.transcript.add("assistant", &line, &Mark::default())?;
+                self.events.api_error(*status, &line, uuid)?;
                 self.end(&End::Api(*status, message))?;
             }
             Break::Refuse(message) => self.end_with_api_error(message)?,
@@ -226,8 +226,8 @@ impl Turn<'_> {
 
     fn end_with_api_error(&mut self, message: &str) -> Result<()> {
         let line = events::synthetic(message);
-        self.transcript.add("assistant", &line, &Mark::default())?;
-        self.events.message("assistant", &line)?;
+        let uuid = self.transcript.add("assistant", &line, &Mark::default())?;
+        self.events.message("assistant", &line, uuid)?;
         self.end(&End::ApiError(message))
     }
 
@@ -253,8 +253,8 @@ impl Turn<'_> {
             let message = self.events.assistant(&id, block);
             let mut written = message.clone();
             written["stop_reason"] = json!(if block["type"] == "tool_use" { "tool_use" } else { "end_turn" });
-            self.transcript.add("assistant", &written, mark)?;
-            self.events.message("assistant", &message)?;
+            let uuid = self.transcript.add("assistant", &written, mark)?;
+            self.events.message("assistant", &message, uuid)?;
         }
         Ok(())
     }
@@ -263,8 +263,8 @@ impl Turn<'_> {
     pub(crate) fn record(&mut self, call: &str, output: &str, failed: bool, mark: &Mark) -> Result<()> {
         let block = json!({"tool_use_id": call, "type": "tool_result", "content": output, "is_error": failed});
         let message = json!({"role": "user", "content": [block]});
-        self.transcript.add("user", &message, mark)?;
-        self.events.message("user", &message)
+        let uuid = self.transcript.add("user", &message, mark)?;
+        self.events.message("user", &message, uuid)
     }
 
     /// Prints the last event.

@@ -7,7 +7,7 @@ use crate::app::chains::tell::{self, DeferredText};
 use crate::app::config::chain_defaults;
 use crate::app::error::{AppError, Refusal};
 use crate::app::housekeeping::hosts;
-use crate::app::lookup::frame_named;
+use crate::app::lookup::{LookedUp, frame_named};
 use crate::app::view::estimate::EstimateView;
 use crate::app::{App, lookup};
 use crate::core::agent::launch::Launch;
@@ -15,13 +15,12 @@ use crate::core::agent::overrides::Repair;
 use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::limits::NewLimits;
 use crate::core::id::{FrameId, IdPrefix, SessionId};
-use crate::core::requests::request::RequestResult;
 use crate::runtime::requests::{adopt, agent_lookup, spawn_request};
 use crate::runtime::run::frame_error::first_agent;
 use crate::runtime::run::status::{self, ChainStatus};
 use crate::runtime::steering::try_again;
 use crate::runtime::{RunSettings, RuntimeError};
-use crate::store::{ChainChange, ChainOf, Driving, Instruction, ResultUse, Scope, Store, StoreError, Target};
+use crate::store::{ChainChange, ChainOf, Driving, Instruction, Scope, Store, StoreError, Target};
 
 pub(crate) struct Input {
     pub(crate) id: String,
@@ -52,14 +51,6 @@ pub(crate) enum Outcome {
     /// The result of a request, for an agent.
     Result(LookedUp),
     Chain(Resumed),
-}
-
-/// The result of an agent's request.
-#[derive(Debug)]
-pub(crate) struct LookedUp {
-    target: Target,
-    /// `None` if no result exists yet.
-    pub(crate) result: Option<RequestResult>,
 }
 
 /// A chain, after the requested changes.
@@ -262,22 +253,6 @@ fn instruction(app: &App<'_>, id: FrameId, prompt: DeferredText) -> Result<Instr
         text: tell::read(prompt, &format!("agent-cli resume {} --prompt", id.short()))?,
         sender: tell::sender(app),
     })
-}
-
-impl LookedUp {
-    /// Records that the agent has read the result. Called after the result was printed, because reading a result twice does
-    /// no harm.
-    pub(crate) fn record_read(&self, app: &App<'_>) -> Result<(), AppError> {
-        let (Some(caller), Some(read)) = (app.asker.agent, &self.result) else { return Ok(()) };
-        match app.store.use_results(caller, ResultUse::LookedUp(self.target, read)) {
-            // This attempt gets no more results.
-            Err(StoreError::StaleCaller { .. }) => Ok(()),
-            used => {
-                used?;
-                Ok(())
-            }
-        }
-    }
 }
 
 impl Named {

@@ -7,9 +7,8 @@ pub(crate) mod wait;
 use std::io::Read;
 
 use crate::app::error::{AppError, Refusal};
+use crate::app::lookup::LookedUp;
 use crate::app::{App, spawn};
-use crate::core::id::RequestId;
-use crate::core::requests::request::RequestResult;
 use crate::runtime::requests::agent_request::AgentRequest;
 use crate::store::{Caller, Requests, Target};
 
@@ -27,7 +26,7 @@ pub(crate) enum Outcome {
     /// An agent that works in the caller's background.
     InBackground(Target),
     /// The same call made this request before it was resumed.
-    MadeBefore(RequestId, RequestResult),
+    MadeBefore(LookedUp),
 }
 
 /// The agent that asks.
@@ -65,7 +64,9 @@ pub(crate) fn make(app: &App<'_>, input: Input, standard_input: &mut dyn Read) -
     if let Some(made) = request.made_before(app.store, caller)? {
         let known = app.store.requests(Requests::One(made))?.pop();
         return Ok(match known {
-            Some((_, Some(result))) => Outcome::MadeBefore(made, result),
+            Some((request, result @ Some(_))) => {
+                Outcome::MadeBefore(LookedUp { target: Target::from_request(&request), result })
+            }
             Some((request, None)) => Outcome::Recorded(Target::from_request(&request)),
             None => Outcome::Recorded(Target::Request(made)),
         });

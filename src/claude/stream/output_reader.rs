@@ -117,6 +117,26 @@ pub(crate) fn names(stream: impl BufRead) -> io::Result<HashSet<String>> {
     json_lines::<NamedEvent>(stream).map(|event| Ok(event?.uuid)).collect()
 }
 
+/// The id of the last message of the agent, or to it. `None`: there is none, or it has no id.
+pub(crate) fn last_message(stream: impl BufRead) -> io::Result<Option<String>> {
+    #[derive(Deserialize)]
+    struct NamedMessage {
+        #[serde(rename = "type")]
+        kind: String,
+        #[serde(default)]
+        parent_tool_use_id: Value,
+        uuid: Option<String>,
+    }
+    let mut last = None;
+    for event in json_lines::<NamedMessage>(stream) {
+        let event = event?;
+        if matches!(event.kind.as_str(), "user" | "assistant") && event.parent_tool_use_id.is_null() {
+            last = event.uuid;
+        }
+    }
+    Ok(last)
+}
+
 /// Reads what a running attempt has printed since the last read.
 #[derive(Debug)]
 pub(crate) struct OutputFollower {

@@ -6,18 +6,19 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::claude::json_lines::blocks;
-use crate::claude::stream::event::is_cut_short;
+use crate::claude::stream::event::{StreamBlock, is_cut_short};
 use crate::claude::transcript::insert_results;
 use crate::core::attempt::prompt;
-use crate::core::requests::request::Delivery;
+use crate::core::requests::request::{Delivery, RequestResult};
 use crate::core::text::json;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SalvagedTranscript {
-    /// Whether a session can continue from it and has the whole conversation that it was forked from.
+    /// Whether a session can continue from it: it has the whole conversation that it was forked from, and the prompt that followed.
     pub continues: bool,
     /// The tool calls whose results it has.
     pub answered: HashSet<String>,
@@ -25,31 +26,39 @@ pub(crate) struct SalvagedTranscript {
     answered_before: HashSet<String>,
     /// The tool calls that it marks as suspended.
     pub suspended: HashSet<String>,
-    /// Its prompts.
+    /// Its prompts since then.
     prompts: Vec<String>,
+    /// The names of its lines.
+    names: HashSet<String>,
 }
 
 impl SalvagedTranscript {
     /// What `transcript` still contains. `earlier`: the transcript that its session was forked from, if any.
     pub(crate) fn from_file(transcript: &Path, earlier: Option<&Path>) -> io::Result<Self> {
-        let found = TranscriptFindings::in_file(transcript)?;
-        let earlier = match earlier.map(TranscriptFindings::in_file) {
+        let known = HashSet::new();
+        let earlier = match earlier.map(|earlier| TranscriptFindings::in_file(earlier, &known)) {
             Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => None,
             earlier => earlier.transpose()?,
         };
         let earlier = earlier.unwrap_or_default();
+        let found = TranscriptFindings::in_file(transcript, &earlier.names)?;
         // Only a truncated file can lack part of its history: Claude Code may summarise a conversation and drop the rest.
         let last = earlier.messages.last().filter(|_| found.torn);
         let is_all_there = last.is_none_or(|last| found.messages.contains(last));
-        let TranscriptFindings { spoken, answered, suspended, prompts, .. } = found;
-        let continues = spoken && is_all_there;
-        Ok(Self { continues, answered, answered_before: earlier.answered, suspended, prompts })
+        let TranscriptFindings { has_news, answered, suspended, prompts, names, .. } = found;
+        let continues = has_news && is_all_there;
+        Ok(Self { continues, answered, answered_before: earlier.answered, suspended, prompts, names })
+    }
+
+    /// Whether it has the message that was printed under this name.
+    pub(crate) fn has_line(&self, name: &str) -> bool {
+        self.names.contains(name)
     }
 
     /// Whether it has this result, either of its call or in a prompt. A call that has already returned something else, such as
     /// the output of a killed command, does not return the result later.
     pub(crate) fn has_result(&self, delivery: &Delivery) -> bool {
-        let heading = prompt::heading(delivery);
+        let heading = prompt::beginning_of_heading(delivery);
         if let Some(scheduled) = delivery.kind.scheduled() {
             // Claude Code stores the name and the arguments of a slash command separately.
             let prompt = scheduled.prompt.strip_prefix("/loop").unwrap_or(&scheduled.prompt).trim();
@@ -60,10 +69,26 @@ impl SalvagedTranscript {
     }
 }
 
+/// Whether any call has returned this result.
+pub(crate) fn shows(transcript: &Path, result: &RequestResult) -> io::Result<bool> {
+    for line in BufReader::new(File::open(transcript)?).split(b'\n') {
+        let entry: Value = json::read(&line?).unwrap_or_default();
+        let mut returned = blocks(&entry).filter(|block| block["type"] == "tool_result");
+        let is_in = |block: &Value| Some(result.is_in(&StreamBlock::deserialize(block).ok()?.as_result()?));
+        if entry["type"] == "user" && returned.any(|block| is_in(block) == Some(true)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 #[derive(Default)]
 struct TranscriptFindings {
-    /// Whether it has any message.
-    spoken: bool,
+    /// The names of its lines.
+    names: HashSet<String>,
+    /// Whether it has a prompt or a message of the model that is not known yet. The results of calls do not count: they may have been
+    /// added to the conversation that was continued.
+    has_news: bool,
     /// The ids of the model's messages.
     messages: Vec<String>,
     answered: HashSet<String>,
@@ -74,23 +99,28 @@ struct TranscriptFindings {
 }
 
 impl TranscriptFindings {
-    fn in_file(transcript: &Path) -> io::Result<Self> {
+    /// `known`: the names of the lines of an earlier transcript. A fork keeps them.
+    fn in_file(transcript: &Path, known: &HashSet<String>) -> io::Result<Self> {
         let mut found = Self::default();
         let (mut reader, mut line) = (BufReader::new(File::open(transcript)?), Vec::new());
         while reader.read_until(b'\n', &mut line)? > 0 {
             found.torn = line.last() != Some(&b'\n');
             if !found.torn {
-                found.take(&json::read(&line).unwrap_or_default());
+                found.take(&json::read(&line).unwrap_or_default(), known);
             }
             line.clear();
         }
         Ok(found)
     }
 
-    fn take(&mut self, entry: &Value) {
+    fn take(&mut self, entry: &Value, known: &HashSet<String>) {
         self.suspended.extend(insert_results::mark(entry).map(str::to_owned));
         let message = &entry["message"];
-        self.spoken |= matches!(entry["type"].as_str(), Some("user" | "assistant")) && message.is_object();
+        let is_new = entry["uuid"].as_str().is_none_or(|name| !known.contains(name));
+        self.names.extend(entry["uuid"].as_str().map(str::to_owned));
+        // Claude Code adds such lines before a prompt.
+        let is_new = is_new && entry["isMeta"] != true;
+        self.has_news |= is_new && entry["type"] == "assistant" && message.is_object();
         // Lines of other types may repeat messages.
         if entry["type"] == "assistant" {
             self.messages.extend(message["id"].as_str().map(str::to_owned));
@@ -102,7 +132,9 @@ impl TranscriptFindings {
             self.answered.extend(results.map(str::to_owned));
             let texts =
                 message["content"].as_str().into_iter().chain(blocks(entry).filter_map(|block| block["text"].as_str()));
-            self.prompts.extend(texts.map(str::to_owned));
+            let before = self.prompts.len();
+            self.prompts.extend(texts.filter(|_| is_new).map(str::to_owned));
+            self.has_news |= self.prompts.len() > before;
         }
     }
 }
@@ -197,6 +229,21 @@ mod tests {
         assert!(continues(&summed_up));
         let gone = folder.0.path().join("gone");
         assert!(SalvagedTranscript::from_file(&earlier, Some(&gone)).unwrap().continues);
+    }
+
+    #[test]
+    fn a_fork_that_has_its_history_and_not_its_prompt_does_not_continue_it() {
+        let folder = folder();
+        let named = |line: &str, uuid: &str| line.replacen('{', &format!(r#"{{"uuid":"{uuid}","#), 1);
+        let history = [named(PROMPT, "a"), named(CALL, "b"), named(MARK, "c")].join("\n");
+        let earlier = folder.file("earlier", format!("{history}\n"));
+        let continues = |more: &str| {
+            let fork = folder.file("fork", format!("{history}\n{more}\n"));
+            SalvagedTranscript::from_file(&fork, Some(&earlier)).unwrap().continues
+        };
+        assert!(!continues("") && !continues(&named(RESULT, "d")), "the result may have been added to the history");
+        let meta = named(PROMPT, "e").replacen('{', r#"{"isMeta":true,"#, 1);
+        assert!(!continues(&meta) && continues(&named(PROMPT, "e")) && continues(&named(CALL, "e")));
     }
 
     proptest! {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
+use crate::app::lookup::LookedUp;
 use crate::app::request::{self, Input, Outcome};
 use crate::app::view::chain_status::RequestView;
 use crate::app::{App, Asker};
@@ -29,12 +30,14 @@ pub(super) fn make(
     // Refuse people here, before a state directory is created needlessly.
     request::caller(context.caller, &input)?;
     let store = context.store()?;
-    let recorded = match request::make(&context.app(&store), input, standard_input)? {
-        Outcome::MadeBefore(_, result) if json => {
-            print_line(result.text())?;
-            return Ok(exit_of(Some(&result)));
+    let app = context.app(&store);
+    let recorded = match request::make(&app, input, standard_input)? {
+        Outcome::MadeBefore(made @ LookedUp { result: Some(_), .. }) if json => {
+            print_line(made.result.as_ref().map_or("", RequestResult::text))?;
+            made.record_read(&app)?;
+            return Ok(exit_of(made.result.as_ref()));
         }
-        Outcome::MadeBefore(_, result) => return print_result(Some(result)),
+        Outcome::MadeBefore(made) => return print_result(&app, &made),
         Outcome::InBackground(agent) => {
             let id = id_of(agent);
             if json {
@@ -92,8 +95,20 @@ fn exit_of(result: Option<&RequestResult>) -> ExitStatus {
     }
 }
 
-/// Prints the result of a request for its agent. `None` if the result is not available yet.
-pub(super) fn print_result(result: Option<RequestResult>) -> Result<ExitStatus, CliError> {
+/// Prints the result of a request for its agent, and records that the agent has read it.
+pub(super) fn print_result(app: &App<'_>, looked_up: &LookedUp) -> Result<ExitStatus, CliError> {
+    let result = looked_up.result.clone();
+    // A failure is printed as this command's error.
+    let is_failure = matches!(result, Some(RequestResult::Failed(_) | RequestResult::Unanswered { .. }));
+    let printed = print(result);
+    if is_failure || printed.is_ok() {
+        looked_up.record_read(app)?;
+    }
+    printed
+}
+
+/// `None` if the result is not available yet.
+fn print(result: Option<RequestResult>) -> Result<ExitStatus, CliError> {
     match result {
         Some(RequestResult::Text(text) | RequestResult::Default(text)) => print_line(&text)?,
         Some(RequestResult::PartlyFailed(replies)) => {

@@ -7,7 +7,7 @@ use clap::{Arg, Args};
 
 use crate::app::asker::PersonsTask;
 use crate::app::chains::estimate;
-use crate::app::chains::resume::{self, Input, LookedUp, Named, Outcome, Resumed};
+use crate::app::chains::resume::{self, Input, Named, Outcome, Resumed};
 use crate::app::chains::run::NextRun;
 use crate::app::chains::unattended;
 use crate::app::config::setting::WARN_ABOVE_USD;
@@ -30,7 +30,6 @@ use crate::cli::report::estimate::{print_estimate, warning};
 use crate::cli::report::status_report::{self, OutputOptions, StatusReport};
 use crate::core::agent::overrides::Repair;
 use crate::core::id::FrameId;
-use crate::core::requests::request::RequestResult;
 use crate::runtime::RunSettings;
 use crate::store::Store;
 
@@ -205,7 +204,7 @@ impl Resume {
         let again = || Ok(RunSettings { stale_check, ..context.settings(claude.clone())? });
         let app = if input.prompt.is_some() { context.app_with_origin(&store) } else { context.app_to_poll(&store) };
         match resume::resume(&app, input, context)? {
-            Outcome::Result(result) => print_result(&app, &result),
+            Outcome::Result(result) => request_from_agent::print_result(&app, &result),
             Outcome::Chain(resumed) => {
                 if let NextRun::Run(run) = &resumed.next {
                     warn_of_cost(context, &app, resumed.top, run)?;
@@ -240,17 +239,6 @@ fn warn_of_cost(context: &Context, app: &App<'_>, top: FrameId, run: &RunSetting
 fn looked(store: &Store, id: &str, output_options: OutputOptions) -> Result<Option<StatusReport>, AppError> {
     let found = resume::look(store, id)?;
     found.map(|(top, status)| StatusReport::new(store, top, status, output_options)).transpose()
-}
-
-fn print_result(app: &App<'_>, looked_up: &LookedUp) -> Result<ExitStatus, CliError> {
-    let result = looked_up.result.clone();
-    // A failure is printed as this command's error.
-    let is_failure = matches!(result, Some(RequestResult::Failed(_) | RequestResult::Unanswered { .. }));
-    let printed = request_from_agent::print_result(result);
-    if is_failure || printed.is_ok() {
-        looked_up.record_read(app)?;
-    }
-    printed
 }
 
 fn go_on(

@@ -98,8 +98,8 @@ pub fn decide(facts: &Facts) -> Decision {
         _ => frame,
     };
     let session = match facts.salvage {
-        // A reply needs no session.
-        Salvage::Nothing if session == Fate::Keep && frame != Ended::Done => Fate::Lost,
+        // A reply needs no session, unless there is one from which its agent can continue when it gets an instruction.
+        Salvage::Nothing if session == Fate::Keep && (frame != Ended::Done || facts.has_checkpoint) => Fate::Lost,
         Salvage::Nothing | Salvage::Part | Salvage::Whole => session,
     };
     let is_unrecorded = is_unrecorded(facts, session, &frame);
@@ -202,13 +202,9 @@ fn of_summary(meaning: &Meaning, facts: &Facts) -> (Fate, Ended) {
 const UNHANDLED: &str = "the agent ended with SGN_UNHANDLED";
 
 fn redelivery(facts: &Facts, session: Fate) -> Redelivery {
-    match (session, facts.salvage) {
-        (Fate::Discard | Fate::Lost, _) => Redelivery::All,
-        (Fate::Keep, Salvage::Whole) => Redelivery::Only(facts.unseen.clone()),
-        // It is unknown whether the conversation contains the results that its agent looked up.
-        (Fate::Keep, Salvage::Part | Salvage::Nothing) => {
-            Redelivery::Only(facts.unseen.iter().chain(&facts.looked_up).copied().collect())
-        }
+    match session {
+        Fate::Discard | Fate::Lost => Redelivery::All,
+        Fate::Keep => Redelivery::Only(facts.unseen.clone()),
     }
 }
 
@@ -250,8 +246,9 @@ fn trouble(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended, unrec
     // The conversation does not contain what a lost attempt was told, either.
     let before = facts.trouble.iter().filter(|_| lost).flat_map(|trouble| &trouble.calls);
     let calls = before.chain(&facts.uncertain_calls).cloned().collect();
+    let background = facts.trouble.iter().filter(|_| lost).flat_map(|trouble| trouble.background.clone()).collect();
     // A process that was not started lacks nothing.
-    Some(Trouble { what, calls, lost: lost && facts.spoke, unrecorded, misfits, ..Trouble::default() })
+    Some(Trouble { what, calls, lost: lost && facts.spoke, unrecorded, misfits, background })
 }
 
 fn next(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended) -> Next {

@@ -1,6 +1,9 @@
 //! How an agent is given the results of its requests.
 
+use std::collections::HashSet;
+
 use crate::core::chain::frame::Frame;
+use crate::core::requests::question_form::Form;
 use crate::core::requests::request::{Delivery, RequestKind};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +65,16 @@ impl DeliveryWay {
             Self::Prompt
         }
     }
+}
+
+/// The deliveries, with a shared result only once: questions that were asked together have the same result.
+pub(crate) fn one_for_each_batch(deliveries: &[Delivery]) -> Vec<Delivery> {
+    let mut seen = HashSet::new();
+    let is_new = |delivery: &&Delivery| match &delivery.kind {
+        RequestKind::Ask(Form { batch: Some(batch), .. }) => seen.insert(batch.id),
+        _ => true,
+    };
+    deliveries.iter().filter(is_new).cloned().collect()
 }
 
 /// Whether it is the result of a command, which is all that its call returns. Claude Code's own tools add text to a person's

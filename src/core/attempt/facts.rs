@@ -24,10 +24,8 @@ pub struct Facts {
     pub has_background: bool,
     /// Whether one of its requests is for an approval: the agent was stopped at a call.
     pub awaits_approval: bool,
-    /// The requests whose results were delivered but not seen, because a hook or a rule replaced them.
+    /// The requests whose results were delivered but not seen: a hook or a rule replaced them, or its conversation lacks them.
     pub unseen: Vec<RequestId>,
-    /// The requests that it made itself and whose results its agent has looked up.
-    pub looked_up: Vec<RequestId>,
     /// Results that were delivered to the agent.
     pub results: Vec<String>,
     /// Other texts that its agent was given: its prompt, its instructions.
@@ -80,7 +78,6 @@ impl Facts {
             has_background: false,
             awaits_approval: false,
             unseen: Vec::new(),
-            looked_up: Vec::new(),
             results: Vec::new(),
             texts: Vec::new(),
             salvage: Salvage::Whole,

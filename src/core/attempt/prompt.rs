@@ -175,16 +175,19 @@ pub(crate) fn of_agents_beside(background: impl Iterator<Item = Request>) -> Opt
     (!named.is_empty()).then(|| format!("{several}\n{}", named.join("\n")))
 }
 
-/// The heading of a request's result in a prompt, which occurs nowhere earlier.
-pub(crate) fn heading(delivery: &Delivery) -> String {
-    let (command, id) = (delivery.kind.command(), delivery.known_as());
+/// How the heading of a request's result in a prompt begins, whatever the result is. It occurs nowhere earlier.
+pub(crate) fn beginning_of_heading(delivery: &Delivery) -> String {
+    format!("{HEADING}{}` ({})", delivery.kind.command(), delivery.known_as())
+}
+
+fn heading(delivery: &Delivery) -> String {
     let how = match &delivery.result {
         RequestResult::Text(_) => "",
         RequestResult::Default(_) => ", which expired, so its default is used",
         RequestResult::Failed(_) | RequestResult::PartlyFailed(_) => ", which failed",
         RequestResult::Unanswered { .. } => ", which expired",
     };
-    format!("{HEADING}{command}` ({id}){how}:")
+    format!("{}{how}:", beginning_of_heading(delivery))
 }
 
 /// The result of each request, exact to the byte below its heading.

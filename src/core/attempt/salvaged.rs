@@ -33,6 +33,8 @@ pub(crate) struct Contents {
     pub continues: bool,
     /// Whether it has every result that the agent was given.
     pub has_deliveries: bool,
+    /// Whether it has the last message that was printed.
+    pub has_end: bool,
     /// Whether it marks the call at which the session is reported to be suspended.
     pub marks_suspension: bool,
 }
@@ -49,7 +51,8 @@ impl Signs {
     }
 
     pub(crate) fn salvage(self, contents: Contents) -> Salvage {
-        let lacks_its_end = self.is_cut || (self.is_suspended && !contents.marks_suspension);
+        let lacks_its_end =
+            self.is_cut || (self.is_suspended && !contents.marks_suspension) || (self.was_killed && !contents.has_end);
         let continues = contents.continues && contents.has_deliveries;
         if (self.may_be_unwritten() || lacks_its_end) && !continues {
             Salvage::Nothing
@@ -82,7 +85,7 @@ mod tests {
     };
     const KILLED: Signs = Signs { was_killed: true, ..ENDED };
     const DIED: Signs = Signs { has_result: false, ..ENDED };
-    const ALL: Contents = Contents { continues: true, has_deliveries: true, marks_suspension: true };
+    const ALL: Contents = Contents { continues: true, has_deliveries: true, has_end: true, marks_suspension: true };
 
     #[test]
     fn a_transcript_is_read_only_where_it_may_lack_something() {
@@ -107,8 +110,10 @@ mod tests {
     fn what_was_killed_is_continued_from_if_it_has_all_that_it_was_given() {
         let undelivered = Contents { has_deliveries: false, ..ALL };
         let mute = Contents { continues: false, ..ALL };
+        let endless = Contents { has_end: false, ..ALL };
         for (remains, transcript, salvage) in [
             (KILLED, ALL, Salvage::Whole),
+            (KILLED, endless, Salvage::Part),
             (KILLED, undelivered, Salvage::Nothing),
             (KILLED, mute, Salvage::Nothing),
             (DIED, ALL, Salvage::Part),

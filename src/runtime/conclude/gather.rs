@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use crate::claude::options::limits_left;
 use crate::claude::processes::orphan_processes::{self, LeftBy};
 use crate::claude::stream::digest::Digest;
+use crate::claude::stream::output_reader;
 use crate::claude::transcript::turn;
 use crate::core::agent::child_worktree::pushed_worktree::Pushed;
 use crate::core::agent::denied_call::Denied;
@@ -29,7 +30,7 @@ use crate::failpoint::{self, Step};
 use crate::runtime::conclude::attempt_cost;
 use crate::runtime::conclude::claude_output::{self, Printed, transcript_of};
 use crate::runtime::conclude::salvage::{self, Deliveries, Salvaged};
-use crate::runtime::conclude::unseen::{self, unseen, unseen_in_time};
+use crate::runtime::conclude::unseen::{self, unseen, unseen_in_time, unseen_looked_up};
 use crate::runtime::delivery::restored_situation;
 use crate::runtime::recovery::portable_worktree::PortableWorktree;
 use crate::runtime::requests::{posted, reply_check};
@@ -128,12 +129,13 @@ pub(super) fn gather(
     // recorded.
     let ended = if begun.is_abandoned() { printed_last(store, frame.id) } else { Some(Timestamp::now()) };
     complete_requests(store, frame, &attempt, &printed)?;
-    let AtEnd { mut given, looked_up, in_time, shown, has_open, has_background, awaits_permission, messages } =
+    let AtEnd { given, looked_up, in_time, shown, has_open, has_background, awaits_permission, messages } =
         store.at_end(frame.id, attempt.id)?;
     let results = given.iter().map(|delivery| delivery.result.text().to_owned()).collect();
     let texts = unseen::texts(frame, &given, &messages);
     // Results that the agent looked up itself were not given to it at the start.
-    given.retain(|delivery| !looked_up.contains(&delivery.request));
+    let (looked_up, given): (Vec<_>, Vec<_>) =
+        given.into_iter().partition(|delivery| looked_up.contains(&delivery.request));
     let (in_time, given): (Vec<_>, Vec<_>) =
         given.into_iter().partition(|delivery| in_time.contains(&delivery.request));
 
@@ -142,15 +144,23 @@ pub(super) fn gather(
     let in_time_calls = in_time.iter().filter_map(|delivery| delivery.call.clone());
     let to_come = undelivered.filter_map(|(request, _)| request.call).chain(in_time_calls).collect();
     let deliveries = Deliveries { given: &given, in_time: &in_time, to_come: &to_come };
-    let Salvaged { salvage, suspended, uncertain_calls, lacks } =
-        salvage::look(store, frame, &printed, transcript.as_deref(), deliveries)?;
-    let lost = lost_result(&printed.digest, transcript.as_deref())?;
     let output = || store.dir().open_printed(frame.id, attempt.output_from).map(BufReader::new);
+    let may_lack_its_end = printed.was_killed && printed.digest.result.is_some();
+    let last_message = may_lack_its_end.then(|| output().and_then(output_reader::last_message)).transpose();
+    let last_message = last_message.map_err(while_trying(READ_PRINTED))?.flatten();
+    let Salvaged { salvage, suspended, uncertain_calls, lacks } =
+        salvage::look(store, frame, &printed, transcript.as_deref(), last_message.as_deref(), deliveries)?;
+    let lost = lost_result(&printed.digest, transcript.as_deref())?;
     let mut unseen = unseen(&given, &printed.digest, &shown, lost.as_deref());
     if salvage != Salvage::Nothing {
         unseen.extend(unseen_in_time(&in_time, &shown, output).map_err(while_trying(READ_PRINTED))?);
     }
     unseen.extend(lacks);
+    // Otherwise the agent has used the result, in whatever command.
+    if salvage != Salvage::Whole || !uncertain_calls.is_empty() {
+        unseen
+            .extend(unseen_looked_up(&looked_up, transcript.as_deref()).map_err(while_trying("read the transcript"))?);
+    }
     let unseen_messages = unseen_messages(&messages, transcript.as_deref(), salvage)?;
     let ended_beside = if printed.was_ended { printed.digest.beside_result.clone() } else { Vec::new() };
     let Printed { digest, ending, was_killed, .. } = printed;
@@ -173,7 +183,6 @@ pub(super) fn gather(
         has_background,
         awaits_approval: awaits_permission,
         unseen,
-        looked_up,
         results,
         texts,
         salvage,
@@ -191,7 +200,7 @@ pub(super) fn gather(
         spoke: digest.spoke,
         summarises: attempt.summarises.map(|_| frame.summary_lacks().unwrap_or_default().to_vec()),
     };
-    steered(store, frame.id, &mut facts)?;
+    steered(store, frame.id, &unseen_messages, &mut facts)?;
     let (spending, total) = attempt_cost::spent(store, prices, frame, &attempts, &digest, transcript.as_deref())?;
     Ok(Gathered {
         facts,
@@ -227,10 +236,17 @@ fn is_to_be_swept(frame: &Frame, printed: &Printed) -> bool {
     }
 }
 
-/// Adds the orders of people and agents above.
-pub(super) fn steered(store: &Store, frame: FrameId, facts: &mut Facts) -> Result<(), RuntimeError> {
+/// Adds the orders of people and agents above. `unseen`: the messages that were given in the attempt, and that its conversation lacks.
+pub(super) fn steered(
+    store: &Store,
+    frame: FrameId,
+    unseen: &[MessageId],
+    facts: &mut Facts,
+) -> Result<(), RuntimeError> {
     let wanted = store.steering(frame)?;
-    (facts.has_messages, facts.stop) = (wanted.has_news(), wanted.stop);
+    // A whole conversation is lost, not a message.
+    let is_unseen = !unseen.is_empty() && facts.salvage != Salvage::Nothing;
+    (facts.has_messages, facts.stop) = (wanted.has_news() || is_unseen, wanted.stop);
     Ok(())
 }
 

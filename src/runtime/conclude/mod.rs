@@ -74,7 +74,9 @@ fn finish(
     let (decision, copies) = loop {
         let decision = decide(&gathered.facts);
         match record::record(store, frame, &gathered, &decision) {
-            Err(RuntimeError::Store(StoreError::Steered(_))) => gather::steered(store, frame.id, &mut gathered.facts)?,
+            Err(RuntimeError::Store(StoreError::Steered(_))) => {
+                gather::steered(store, frame.id, &gathered.unseen_messages, &mut gathered.facts)?;
+            }
             recorded => break (decision, recorded?),
         }
     };

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::claude::stream::digest::Digest;
 use crate::claude::transcript::salvaged_transcript::SalvagedTranscript;
+use crate::core::attempt::delivery::one_for_each_batch;
 use crate::core::attempt::salvaged::{Contents, Salvage, Signs};
 use crate::core::chain::frame::Frame;
 use crate::core::housekeeping::consistency::UsableLines;
@@ -38,12 +39,14 @@ pub(super) struct Deliveries<'a> {
     pub(super) to_come: &'a HashSet<String>,
 }
 
-/// Determines what can be continued from after the attempt of `frame` with this output.
+/// Determines what can be continued from after the attempt of `frame` with this output. `last_message`: the id of the last message in
+/// it.
 pub(super) fn look(
     store: &Store,
     frame: &Frame,
     printed: &Printed,
     transcript: Option<&Path>,
+    last_message: Option<&str>,
     deliveries: Deliveries<'_>,
 ) -> Result<Salvaged, RuntimeError> {
     let Printed { digest, was_killed, .. } = printed;
@@ -67,7 +70,8 @@ pub(super) fn look(
                 .map_err(while_trying("read the transcript"))?;
             let contents = Contents {
                 continues: salvaged.continues,
-                has_deliveries: deliveries.given.iter().all(|delivery| salvaged.has_result(delivery)),
+                has_deliveries: one_for_each_batch(deliveries.given).iter().all(|given| salvaged.has_result(given)),
+                has_end: last_message.is_none_or(|last| salvaged.has_line(last)),
                 marks_suspension: suspended.is_some_and(|call| salvaged.suspended.contains(call)),
             };
             (signs.salvage(contents), Some(salvaged))

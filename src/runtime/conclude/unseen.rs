@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, Read};
+use std::path::Path;
 
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::output_reader;
 use crate::claude::tools::ask_user_question;
+use crate::claude::transcript::salvaged_transcript;
 use crate::core::attempt::prompt;
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::id::RequestId;
@@ -51,6 +53,20 @@ pub(super) fn unseen_in_time<R: BufRead>(
     for delivery in in_time.iter().filter(is_said).filter(|delivery| !shown.contains(&delivery.request)) {
         let returned = delivery.call.as_ref().map(|call| output_reader::returned(output()?, call)).transpose()?;
         if !returned.flatten().is_some_and(|returned| delivery.result.is_in(&returned)) {
+            unseen.push(delivery.request);
+        }
+    }
+    Ok(unseen)
+}
+
+/// The requests whose results the agent has looked up, although no call in its conversation has returned them: a program records that
+/// it has printed a result, and the command around it may have been cut short.
+pub(super) fn unseen_looked_up(looked_up: &[Delivery], transcript: Option<&Path>) -> io::Result<Vec<RequestId>> {
+    let mut unseen = Vec::new();
+    for delivery in looked_up {
+        let is_seen =
+            transcript.map(|transcript| salvaged_transcript::shows(transcript, &delivery.result)).transpose()?;
+        if is_seen != Some(true) {
             unseen.push(delivery.request);
         }
     }

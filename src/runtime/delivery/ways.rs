@@ -11,7 +11,6 @@
 //!
 //! [`DeliveryWay::choose`] chooses between them. A result counts as delivered when the attempt that was given it is kept.
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 
 use crate::claude::doctor::{checks, surroundings};
@@ -21,11 +20,11 @@ use crate::claude::settings::user_hooks;
 use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
 use crate::claude::tools::hook_input::BASH;
 use crate::claude::tools::{call_results, exit_plan_mode};
+use crate::core::attempt::delivery::one_for_each_batch;
 use crate::core::attempt::delivery::{DeliveryWay, Possible};
 use crate::core::attempt::prompt;
 use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, RequestId};
-use crate::core::requests::question_form::Form;
 use crate::core::requests::request::{Delivery, Request, RequestKind};
 use crate::core::requests::request_state::Handover;
 use crate::core::steering::fresh_start;
@@ -216,16 +215,6 @@ impl Delivering<'_> {
         let (placed, resumed_calls) = (Vec::new(), Vec::new());
         AttemptInput { prompt, message: None, transcript, placed, resumed_calls, notice: None }
     }
-}
-
-/// The deliveries, with a shared result only once: questions that were asked together have the same result.
-fn one_for_each_batch(deliveries: &[Delivery]) -> Vec<Delivery> {
-    let mut seen = HashSet::new();
-    let is_new = |delivery: &&Delivery| match &delivery.kind {
-        RequestKind::Ask(Form { batch: Some(batch), .. }) => seen.insert(batch.id),
-        _ => true,
-    };
-    deliveries.iter().filter(is_new).cloned().collect()
 }
 
 /// Whether the agent first runs a command that a person approved.

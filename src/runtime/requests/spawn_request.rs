@@ -312,7 +312,7 @@ pub(crate) fn made_before(
         return Ok(Some(returned));
     }
     let made = store.requests(Requests::Undelivered(caller.attempt))?.into_iter();
-    let Some((made, result)) = made.into_iter().find(|(made, _)| made.call.is_some() && is_it(&made.kind)) else {
+    let Some((made, _)) = made.into_iter().find(|(made, _)| made.call.is_some() && is_it(&made.kind)) else {
         return Ok(None);
     };
     // A program that another call runs makes its own request.
@@ -320,11 +320,7 @@ pub(crate) fn made_before(
     if !matches!(open.as_slice(), [only] if made.call.as_ref() == Some(&only.id)) {
         return Ok(None);
     }
-    let adopted = store.use_results(caller, ResultUse::OfProgram(made.id))?.pop();
-    if let (Some(_), Some(read)) = (adopted, &result) {
-        store.use_results(caller, ResultUse::LookedUp(Target::from_request(&made), read))?;
-    }
-    Ok(adopted)
+    Ok(store.use_results(caller, ResultUse::OfProgram(made.id))?.pop())
 }
 
 fn frame_of(store: &Store, caller: Caller) -> Result<Frame, RuntimeError> {

@@ -9,6 +9,7 @@ use crate::app::chains::run::testing::TestShell;
 use crate::app::{Asker, testing};
 use crate::core::attempt::ending::Ending;
 use crate::core::chain::frame_state::Wait;
+use crate::core::requests::request::RequestResult;
 use crate::core::steering::stop_order::By;
 use crate::store::testing::{ask, group, new, refused, reply};
 use crate::store::{self, Caller, NewFrame};

@@ -244,7 +244,9 @@ fn what_cannot_be_continued_from_is_lost_and_the_frame_as_if_it_could() {
         assert_eq!((lost.session, lost.redelivery, lost.frame), (Fate::Lost, Redelivery::All, kept.frame));
     }
     let reply = Facts { salvage: Salvage::Nothing, ..later(said("Jan 1st")) };
-    assert_eq!((decide(&reply).session, decide(&reply).frame), (Fate::Keep, Ended::Done));
+    assert_eq!((decide(&reply).session, decide(&reply).frame), (Fate::Lost, Ended::Done));
+    let first = Facts { has_checkpoint: false, ..reply };
+    assert_eq!((decide(&first).session, decide(&first).frame), (Fate::Keep, Ended::Done));
     assert_eq!(decide(&Facts { salvage: Salvage::Nothing, ..later(died(false)) }).session, Fate::Discard);
 }
 
@@ -259,7 +261,7 @@ fn a_turn_that_ended_by_itself_and_was_not_recorded_is_known_and_not_begun_anew_
         let recorded = |facts: Facts| !decide(&Facts { salvage, ..facts }).is_unrecorded;
         assert!(recorded(later(died(true))) && recorded(later(Ending::Stopped { worked: true })));
         assert!(recorded(Facts { was_killed: true, ..later(Ending::Suspended) }), "it had no time to write");
-        assert!(recorded(later(said("Jan 1st"))), "a reply needs no session");
+        assert!(recorded(later(said("Jan 1st"))), "a reply counts");
     }
     assert!(!decide(&later(Ending::Suspended)).is_unrecorded);
 }
@@ -273,11 +275,11 @@ fn want_of_room_is_no_failure_that_a_parent_is_told_of() {
 
 #[test]
 fn what_an_agent_has_perhaps_not_seen_is_given_again() {
-    let (unseen, looked_up) = (RequestId::random(), RequestId::random());
-    let facts = |salvage| Facts { unseen: vec![unseen], looked_up: vec![looked_up], salvage, ..later(died(true)) };
+    let unseen = RequestId::random();
+    let facts = |salvage| Facts { unseen: vec![unseen], salvage, ..later(died(true)) };
     let redelivery = |salvage| decide(&facts(salvage)).redelivery;
     assert_eq!(redelivery(Salvage::Whole), Redelivery::Only(vec![unseen]));
-    assert_eq!(redelivery(Salvage::Part), Redelivery::Only(vec![unseen, looked_up]));
+    assert_eq!(redelivery(Salvage::Part), Redelivery::Only(vec![unseen]));
     assert_eq!(redelivery(Salvage::Nothing), Redelivery::All);
     let discarded = Facts { ending: died(false), unseen: Vec::new(), ..facts(Salvage::Whole) };
     assert_eq!(decide(&discarded).redelivery, Redelivery::All);

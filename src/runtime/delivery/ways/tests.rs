@@ -5,6 +5,7 @@ use crate::core::agent::launch::Launch;
 use crate::core::agent::situation::Situation;
 use crate::core::requests::proposed_plan::ProposedPlan;
 use crate::core::requests::question_form::Batch;
+use crate::core::requests::question_form::Form;
 use crate::core::requests::request::RequestResult;
 use crate::runtime::delivery::restored_situation;
 use crate::runtime::programs::Program;

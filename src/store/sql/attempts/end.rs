@@ -62,8 +62,17 @@ pub(crate) fn end_attempt(connection: &Connection, end: &AttemptEnd<'_>) -> TxRe
         Fate::Discard => withdraw::discard(connection, now, attempt)?,
         Fate::Lost => withdraw::give_back(connection, now, attempt)?,
     }
-    let unseen = (end.decision.session == Fate::Keep).then_some(end.unseen_messages.as_slice());
+    let unseen = match end.decision.session {
+        Fate::Keep => Some(end.unseen_messages.as_slice()),
+        // Its agent has replied to its instruction.
+        Fate::Lost if state == FrameState::Done => Some(&[][..]),
+        Fate::Discard | Fate::Lost => None,
+    };
     messages::give_back(connection, attempt, unseen)?;
+    if !messages::pending(connection, frame)?.is_empty() {
+        // It must continue in order to read them.
+        requests::revoke_handoffs(connection, frame)?;
+    }
     stops::settled(connection, now, &before, &state, end.report.as_deref())?;
     let is_withdrawn = |request: &Request| end.decision.session == Fate::Discard && request.attempt == attempt;
     let is_left = |request: &Request| matches!(state, FrameState::Failed { .. }) || is_withdrawn(request);
