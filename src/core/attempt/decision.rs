@@ -204,7 +204,7 @@ const UNHANDLED: &str = "the agent ended with SGN_UNHANDLED";
 fn redelivery(facts: &Facts, session: Fate) -> Redelivery {
     match session {
         Fate::Discard | Fate::Lost => Redelivery::All,
-        Fate::Keep => Redelivery::Only(facts.unseen.clone()),
+        Fate::Keep => Redelivery::Only(facts.unseen.iter().chain(&facts.looked_up).copied().collect()),
     }
 }
 

@@ -26,6 +26,9 @@ pub struct Facts {
     pub awaits_approval: bool,
     /// The requests whose results were delivered but not seen: a hook or a rule replaced them, or its conversation lacks them.
     pub unseen: Vec<RequestId>,
+    /// The requests whose results its agent has looked up and has perhaps not seen: its conversation lacks them. It may have used them
+    /// in another way, and does not wait for them.
+    pub looked_up: Vec<RequestId>,
     /// Results that were delivered to the agent.
     pub results: Vec<String>,
     /// Other texts that its agent was given: its prompt, its instructions.
@@ -78,6 +81,7 @@ impl Facts {
             has_background: false,
             awaits_approval: false,
             unseen: Vec::new(),
+            looked_up: Vec::new(),
             results: Vec::new(),
             texts: Vec::new(),
             salvage: Salvage::Whole,

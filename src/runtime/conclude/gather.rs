@@ -157,10 +157,10 @@ pub(super) fn gather(
     }
     unseen.extend(lacks);
     // Otherwise the agent has used the result, in whatever command.
-    if salvage != Salvage::Whole || !uncertain_calls.is_empty() {
-        unseen
-            .extend(unseen_looked_up(&looked_up, transcript.as_deref()).map_err(while_trying("read the transcript"))?);
-    }
+    let looked_up = match salvage {
+        Salvage::Whole if uncertain_calls.is_empty() => Vec::new(),
+        _ => unseen_looked_up(&looked_up, transcript.as_deref()).map_err(while_trying("read the transcript"))?,
+    };
     let unseen_messages = unseen_messages(&messages, transcript.as_deref(), salvage)?;
     let ended_beside = if printed.was_ended { printed.digest.beside_result.clone() } else { Vec::new() };
     let Printed { digest, ending, was_killed, .. } = printed;
@@ -183,6 +183,7 @@ pub(super) fn gather(
         has_background,
         awaits_approval: awaits_permission,
         unseen,
+        looked_up,
         results,
         texts,
         salvage,

@@ -48,6 +48,7 @@ prop_compose! {
             begins_afresh: false,
             awaits_approval,
             unseen: is_unseen.then(RequestId::random).into_iter().collect(),
+            looked_up: vec![RequestId::random()],
             results: Vec::new(),
             texts: Vec::new(),
             salvage,

@@ -275,11 +275,13 @@ fn want_of_room_is_no_failure_that_a_parent_is_told_of() {
 
 #[test]
 fn what_an_agent_has_perhaps_not_seen_is_given_again() {
-    let unseen = RequestId::random();
-    let facts = |salvage| Facts { unseen: vec![unseen], salvage, ..later(died(true)) };
+    let (unseen, looked_up) = (RequestId::random(), RequestId::random());
+    let facts = |salvage| Facts { unseen: vec![unseen], looked_up: vec![looked_up], salvage, ..later(died(true)) };
     let redelivery = |salvage| decide(&facts(salvage)).redelivery;
-    assert_eq!(redelivery(Salvage::Whole), Redelivery::Only(vec![unseen]));
-    assert_eq!(redelivery(Salvage::Part), Redelivery::Only(vec![unseen]));
+    assert_eq!(redelivery(Salvage::Whole), Redelivery::Only(vec![unseen, looked_up]));
+    assert_eq!(redelivery(Salvage::Part), Redelivery::Only(vec![unseen, looked_up]));
+    let replied = Facts { looked_up: vec![looked_up], ..later(said("over")) };
+    assert_eq!(decide(&replied).frame, Ended::Done, "it does not wait for what it has looked up");
     assert_eq!(redelivery(Salvage::Nothing), Redelivery::All);
     let discarded = Facts { ending: died(false), unseen: Vec::new(), ..facts(Salvage::Whole) };
     assert_eq!(decide(&discarded).redelivery, Redelivery::All);
