@@ -43,7 +43,7 @@ use crate::runtime::notifications::sender::{Sender, Voice};
 use crate::runtime::protocol::{Asking, Patience};
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::{HostTerms, RunSettings, RuntimeError, Stopping};
-use crate::store::{Caller, Store, StoreError, Subscribing};
+use crate::store::{Caller, StateDir, Store, StoreError, Subscribing};
 
 /// The context of a command.
 #[derive(Debug)]
@@ -122,7 +122,7 @@ impl Context {
 
     /// The ancestor process that runs agents, unless this belongs to a command of `[on]`.
     fn runner(&self) -> Option<i32> {
-        let Runner { process, notifications } = marks::runner()?;
+        let Runner { process, notifications } = marks::runner(StateDir::is_lock_of_runner)?;
         let is_of_command = || {
             let store = self.store().ok()?;
             agent_lookup::is_of_notification(&store, &notifications).ok()

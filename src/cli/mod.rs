@@ -25,6 +25,7 @@ use clap::builder::Styles;
 use clap::{Arg, Args, ColorChoice, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use arguments::command_groups::{self, Group};
+use arguments::manner_options::MannerOptions;
 use chain::request_from_agent;
 use context::Context;
 use error::CliError;
@@ -50,27 +51,6 @@ struct Cli {
 
     #[command(flatten)]
     manner: MannerOptions,
-}
-
-/// The options of every command.
-#[derive(Debug, Args)]
-struct MannerOptions {
-    /// Print progress to standard error, as on a terminal
-    #[arg(short, long, global = true, hide_short_help = true, conflicts_with = "quiet")]
-    verbose: bool,
-
-    /// Print nothing but errors to standard error
-    #[arg(short, long, global = true, hide_short_help = true)]
-    quiet: bool,
-
-    /// Record chains on a PostgreSQL server from now on, instead of in a file of the state directory
-    // Help names it beside its variable.
-    #[arg(long, global = true, hide = true, value_name = "postgres://…")]
-    store: Option<String>,
-
-    /// When to use colours [default: auto]
-    #[arg(long, global = true, hide_short_help = true, value_name = "WHEN")]
-    color: Option<ColorChoice>,
 }
 
 /// Generates the enum `Subcommands` and `GROUPS` from names, aliases, variants, arguments, and the values that commands need
@@ -306,7 +286,8 @@ fn reported(result: Result<ExitStatus, CliError>, arguments: &[OsString]) -> Exi
 fn typed(words: &[String]) -> Typed {
     let line: Vec<OsString> =
         std::iter::once("agent-cli").chain(words.iter().map(String::as_str)).map(Into::into).collect();
-    let Ok(Cli { command, .. }) = parse(&line) else { return Typed::Other };
+    // The program refuses --store to agents when it runs.
+    let Ok(Cli { command, manner: MannerOptions { store: None, .. } }) = parse(&line) else { return Typed::Other };
     match command {
         Subcommands::Answer(_) | Subcommands::Inbox(_) => Typed::Answer,
         Subcommands::Wait(wait) if wait.runs_a_command() => Typed::NeedsPermission,
@@ -346,6 +327,15 @@ mod tests {
         assert!(called(&line).is_some());
         for name in GROUPS.iter().flat_map(|group| group.commands).copied().flatten() {
             assert!(Subcommands::described(name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn agents_cannot_choose_a_store_with_their_requests() {
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert!(matches!(typed(&words("-q ask When?")), Typed::Request(_)));
+        for line in ["--store postgres://x ask When?", "ask When? --store=postgres://x"] {
+            assert!(matches!(typed(&words(line)), Typed::Other), "{line}");
         }
     }
 

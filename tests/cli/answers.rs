@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::gate::wait_until;
 use crate::inbox::asking;
+use crate::programs;
 use crate::world::World;
 
 fn asked() -> (World, String, String) {
@@ -370,7 +371,7 @@ fn what_runs_in_an_agents_session_is_an_agent() {
 /// A command that waits for a file `go` and then runs another, without any mark.
 fn cut_loose(command: &str) -> String {
     let wait = "until [ -e go ]; do sleep 0.02; done";
-    let answer = format!("{wait}; agent-cli {command} >out.tmp 2>&1; mv out.tmp out");
+    let answer = format!("{wait}; {command} >out.tmp 2>&1; mv out.tmp out");
     let unmarked = "env -u AGENT_CLI_AGENT_ID -u AGENT_CLI_ATTEMPT -u CLAUDE_CODE_SESSION_ID";
     format!("({unmarked} setsid sh -c '{answer}' >/dev/null 2>&1 </dev/null &)")
 }
@@ -386,13 +387,53 @@ fn what_an_agent_cuts_loose_stays_below_its_runner() {
         ("config set spawn.model other".to_owned(), "agents cannot change settings"),
         ("init --user --yes".to_owned(), "agents cannot change what all agents are told"),
     ] {
-        world.file("sneaky.md", format!("run {}\nrun {then}\nreply {{result}}\n", cut_loose(&command)));
+        world.file(
+            "sneaky.md",
+            format!("run {}\nrun {then}\nreply {{result}}\n", cut_loose(&format!("agent-cli {command}"))),
+        );
         let said = world.run(&["spawn", "sneaky.md"]).succeeds().stdout.clone();
         assert!(said.contains(refusal), "{command}: {said}");
         // With a server, it stays below the guard of the agent.
         assert!(said.contains("which runs agents") || said.contains("belongs to agent"), "{said}");
     }
     assert_eq!(world.questions().len(), 1);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn neither_the_name_of_a_runner_nor_its_options_hide_it() {
+    let (world, id, question) = asked();
+    let copied = world.project().join("agent-cli");
+    std::fs::copy(programs::agent_cli(), &copied).unwrap();
+    let renamed = world.project().join("renamed");
+    std::fs::copy(programs::agent_cli(), &renamed).unwrap();
+    let then = "touch go; until [ -e out ]; do sleep 0.02; done; cat out; rm go out";
+    let answer = format!("agent-cli answer {question} yes");
+    let copy = format!("./agent-cli rm --yes {id}");
+    for (runner, options, command) in [
+        (programs::agent_cli(), &["--color", "never"][..], &answer),
+        (programs::agent_cli(), &[], &copy),
+        (renamed, &[][..], &answer),
+    ] {
+        world.file("sneaky.md", format!("run {}\nrun {then}\nreply {{result}}\n", cut_loose(command)));
+        let said = world.program(runner, [options, &["spawn", "sneaky.md"]].concat()).run().succeeds().stdout.clone();
+        assert!(said.contains("agents cannot"), "{options:?} {command}: {said}");
+        assert!(said.contains("which runs agents") || said.contains("belongs to agent"), "{said}");
+    }
+    assert_eq!(world.questions().len(), 1);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_person_answers_below_what_runs_no_agents() {
+    let (world, _, question) = asked();
+    // The editor stands for a shell that a person starts in it.
+    let editor =
+        world.executable("editor", format!("#!/bin/sh\nexec agent-cli answer {question} yes >answered 2>&1\n"));
+    world.command(["config", "edit"]).with("VISUAL", editor.to_str().unwrap()).run();
+    let said = std::fs::read_to_string(world.project().join("answered")).expect("it ran");
+    assert!(!said.contains("agents cannot"), "{said}");
+    assert!(world.questions().is_empty(), "{said}");
 }
 
 #[test]

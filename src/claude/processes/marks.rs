@@ -6,7 +6,6 @@
 
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{env, fs, process};
 
@@ -18,6 +17,7 @@ use crate::claude::invocation::{ATTEMPT, FRAME, SESSION, STATE_DIR};
 use crate::claude::processes::process_table::{self, Environment};
 use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::core::notifications::payload::NOTIFICATION;
+use crate::core::requests::agent_command::verb::{self, global_options};
 use crate::core::steering::origin::Origin;
 
 /// An agent's mark on a process.
@@ -53,10 +53,10 @@ pub(crate) fn marks() -> impl Iterator<Item = Mark> {
 
 /// Whether another process belongs to an agent of this state directory: it or a process above it has the mark of one, or runs
 /// agents.
-pub(crate) fn is_of_agent(pid: Pid, state_dir: &Path) -> bool {
+pub(crate) fn is_of_agent(pid: Pid, state_dir: &Path, is_lock: IsLock) -> bool {
     let line: Vec<Pid> = process_table::ancestors_of(pid).collect();
     let is_marked = |pid: Pid| Mark::on(pid).is_some_and(|mark| mark.is_of(state_dir));
-    line.iter().copied().chain(process_table::leaders_of(pid)).any(is_marked) || runner_in(&line).is_some()
+    line.iter().copied().chain(process_table::leaders_of(pid)).any(is_marked) || runner_in(&line, is_lock).is_some()
 }
 
 /// The sessions of Claude Code in whose tool calls this process or an ancestor was started.
@@ -81,33 +81,49 @@ pub(crate) struct Runner {
     pub notifications: Vec<String>,
 }
 
+/// Whether a file of this path is locked by processes that run agents, and by no others that have processes below them.
+pub(crate) type IsLock = fn(&Path) -> bool;
+
 /// The nearest ancestor process that runs agents.
-pub(crate) fn runner() -> Option<Runner> {
+pub(crate) fn runner(is_lock: IsLock) -> Option<Runner> {
     let above: Vec<Pid> = process_table::ancestors().skip(1).collect();
-    let mut found = runner_in(&above)?;
+    let mut found = runner_in(&above, is_lock)?;
     found.notifications.extend(env::var(NOTIFICATION));
     Some(found)
 }
 
 /// The first process of these that runs agents.
-fn runner_in(line: &[Pid]) -> Option<Runner> {
-    let own = env::current_exe().ok().and_then(|own| fs::metadata(own).ok())?;
-    let is_own = |pid: Pid| {
-        let found = fs::metadata(process_table::program(pid));
-        found.is_ok_and(|found| (found.dev(), found.ino()) == (own.dev(), own.ino()))
-    };
+fn runner_in(line: &[Pid], is_lock: IsLock) -> Option<Runner> {
+    let own = env::current_exe().ok();
     let is_runner = |pid: Pid| {
-        let words = process_table::arguments(pid);
-        let command = words.iter().skip(1).find(|word| !word.starts_with('-'));
-        is_own(pid) && command.is_some_and(|command| RUNNERS.contains(&command.as_str()))
+        let is_called_so = || is_agent_cli(&process_table::program(pid), own.as_deref());
+        // The lock tells it even if the program has another name.
+        is_called_so() && runs_agents(&process_table::arguments(pid))
+            || process_table::locked_files(pid).iter().any(|file| is_lock(file))
     };
     let at = line.iter().position(|pid| is_runner(*pid))?;
     let named = line[..at].iter().filter_map(|pid| Environment::read(*pid).value(NOTIFICATION));
     Some(Runner { process: line[at].as_raw_nonzero().get(), notifications: named.collect() })
 }
 
-/// The commands that run agents.
-const RUNNERS: [&str; 5] = ["spawn", "resume", "watch", "answer", "inbox"];
+/// Whether a process that executes this file executes agent-cli, of whatever version: the caller may be a copy. `program` may be a
+/// link that leads to the file.
+fn is_agent_cli(program: &Path, own: Option<&Path>) -> bool {
+    let file = fs::read_link(program).unwrap_or_else(|_| program.to_owned());
+    let name = file.file_name().unwrap_or_default().as_encoded_bytes();
+    // Linux marks the name of a file that an upgrade has removed.
+    let name = name.strip_suffix(b" (deleted)").unwrap_or(name);
+    name == verb::NAME.as_bytes() || own.is_some_and(|own| process_table::is_same_file(program, own))
+}
+
+/// Whether agent-cli runs agents if it is called like this.
+fn runs_agents(words: &[String]) -> bool {
+    /// The commands that run agents.
+    const RUNNERS: [&str; 6] = ["spawn", "resume", "watch", "work", "answer", "inbox"];
+    let arguments = words.get(1..).unwrap_or_default();
+    // Without a command it shows the dashboard, which runs agents.
+    arguments.get(global_options(arguments)).is_none_or(|command| RUNNERS.contains(&command.as_str()))
+}
 
 /// Whether it is unknown who has started this process: it leads its session, or its starter does, and the system's first
 /// process has adopted the starter.
@@ -153,6 +169,47 @@ fn terminal() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_runs_agents_is_recognised_by_its_command_line() {
+        for (line, expected) in [
+            ("agent-cli spawn x.md", true),
+            ("/opt/agent-cli resume last", true),
+            ("agent-cli --color never spawn x.md", true),
+            ("agent-cli --color=never -q watch", true),
+            ("agent-cli --store postgres://x spawn x.md", true),
+            ("agent-cli --store=postgres://x -v work", true),
+            ("agent-cli", true),
+            ("agent-cli --quiet", true),
+            ("agent-cli config edit", false),
+            ("agent-cli -q open last", false),
+            ("agent-cli --color spawn open last", false),
+            ("agent-cli mcp", false),
+        ] {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            assert_eq!(runs_agents(&words), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn another_copy_of_the_program_is_the_program() {
+        let temp = tempfile::tempdir().unwrap();
+        let [own, renamed, other] = ["own", "renamed", "other"].map(|name| temp.path().join(name));
+        fs::write(&own, "").unwrap();
+        fs::hard_link(&own, &renamed).unwrap();
+        fs::write(&other, "").unwrap();
+        let is_one = |program: &Path| is_agent_cli(program, Some(&own));
+        assert_eq!([&renamed, &other].map(|program| is_one(program)), [true, false]);
+        assert!(is_one(Path::new("/elsewhere/agent-cli")));
+        for (target, expected) in
+            [("/gone/agent-cli (deleted)", true), ("/gone/my-agent-cli", false), ("/bin/sh", false)]
+        {
+            let link = temp.path().join("exe");
+            std::os::unix::fs::symlink(target, &link).unwrap();
+            assert_eq!(is_one(&link), expected, "{target}");
+            fs::remove_file(link).unwrap();
+        }
+    }
 
     #[test]
     fn a_process_whose_session_has_lost_who_started_it_is_an_orphan() {

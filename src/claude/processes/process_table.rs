@@ -41,14 +41,20 @@ fn visible(leader: unistd::Pid) -> Option<Pid> {
 
 /// Whether two paths lead to the same directory: a process may know it by another name, such as a symbolic link.
 pub(crate) fn is_same_directory(one: &Path, other: &Path) -> bool {
-    let file = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino()));
-    match (file(one), file(other)) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => one == other,
-    }
+    same_file(one, other).unwrap_or(one == other)
 }
 
-pub(crate) use system::{all, arguments, below, program};
+/// Whether two paths lead to the same file, which exists.
+pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
+    same_file(one, other).unwrap_or_default()
+}
+
+fn same_file(one: &Path, other: &Path) -> Option<bool> {
+    let file = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    Some(file(one)? == file(other)?)
+}
+
+pub(crate) use system::{all, arguments, below, locked_files, program};
 
 /// The environment that a process was started with. Empty if the system does not show it, as for another user's process.
 pub(crate) use system::Environment;
@@ -69,6 +75,7 @@ thread_local! {
 
 #[cfg(target_os = "linux")]
 mod system {
+    use std::ffi::OsStr;
     use std::fs::{self, File};
     use std::io::{self, Read};
     use std::path::PathBuf;
@@ -118,11 +125,24 @@ mod system {
     /// The arguments that it was started with, and the file that it executes.
     pub(crate) fn arguments(pid: Pid) -> Vec<String> {
         let words = read(pid, "cmdline").unwrap_or_default();
+        let words = words.strip_suffix(b"\0").unwrap_or(&words);
         words.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
     }
 
     pub(crate) fn program(pid: Pid) -> PathBuf {
         format!("/proc/{}/exe", pid.as_raw_nonzero()).into()
+    }
+
+    /// The files that it has open and that are locked as the program locks files. Empty if the system does not show them.
+    pub(crate) fn locked_files(pid: Pid) -> Vec<PathBuf> {
+        let files = fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero())).into_iter().flatten().flatten();
+        let is_locked = |name: &OsStr| {
+            let shown = name.to_str().and_then(|name| read(pid, &format!("fdinfo/{name}")).ok());
+            shown.is_some_and(|shown| String::from_utf8_lossy(&shown).lines().any(|line| line.contains("FLOCK")))
+        };
+        let found = files.filter_map(|file| Some((fs::read_link(file.path()).ok()?, file.file_name())));
+        let found = found.filter(|(path, name)| path.is_absolute() && is_locked(name));
+        found.map(|(path, _)| path).collect()
     }
 
     pub(crate) fn environment(pid: Pid) -> Environment {
@@ -180,6 +200,11 @@ mod system {
         ask(&["-wwo", "comm=", "-p", &pid.as_raw_nonzero().to_string()]).trim().into()
     }
 
+    /// `ps` does not show locks.
+    pub(crate) fn locked_files(_: Pid) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     pub(crate) fn environment(pid: Pid) -> Environment {
         Environment(ask(&["-Ewwo", "command=", "-p", &pid.as_raw_nonzero().to_string()]))
     }
@@ -214,6 +239,19 @@ mod system {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn only_files_that_are_locked_are_listed() {
+        let temp = tempfile::tempdir().unwrap();
+        let [locked, open] = ["locked", "open"].map(|name| fs::File::create(temp.path().join(name)).unwrap());
+        let own = || locked_files(rustix::process::getpid());
+        let found = |name: &str| own().iter().any(|file| file.file_name().is_some_and(|file| file == name));
+        locked.lock_shared().unwrap();
+        assert_eq!([found("locked"), found("open")], [true, false]);
+        drop((locked, open));
+        assert!(!found("locked"));
+    }
 
     #[test]
     fn a_leader_outside_of_the_container_is_none() {

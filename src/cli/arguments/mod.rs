@@ -5,6 +5,7 @@ pub(crate) mod form_options;
 pub(crate) mod id_completion;
 pub(crate) mod limit_options;
 pub(crate) mod linger_option;
+pub(crate) mod manner_options;
 pub(crate) mod pager_option;
 pub(crate) mod positions;
 pub(crate) mod several_ids;

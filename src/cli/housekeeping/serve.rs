@@ -158,7 +158,11 @@ impl Host for OwnProcess {
         let Ok(state_dir) = Context::from_environment(false).and_then(|context| Ok(context.state_dir()?)) else {
             return true;
         };
-        let of_agent = || processes(connection).into_iter().any(|pid| marks::is_of_agent(pid, &state_dir));
+        let of_agent = || {
+            processes(connection)
+                .into_iter()
+                .any(|pid| marks::is_of_agent(pid, &state_dir, StateDir::is_lock_of_runner))
+        };
         // A process that the sender is just starting, perhaps to run agents, holds its connections for a moment.
         of_agent() && of_agent()
     }

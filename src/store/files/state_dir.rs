@@ -24,6 +24,12 @@ pub(crate) const OPENED: &str = "opened.jsonl";
 
 /// The folder with a folder for each frame.
 const FRAMES: &str = "frames";
+/// The file that is locked as long as a process runs a chain.
+const DRIVING: &str = "driving.lock";
+/// The file with a frame's output.
+const OUTPUT: &str = "out.ndjson";
+/// The suffix of its other name.
+const OUTPUT_SUFFIX: &str = ".ndjson";
 /// The prefix of files that contain a result.
 const RESULT: &str = "result-";
 
@@ -116,12 +122,12 @@ impl StateDir {
     ///
     /// [`Lease`]: crate::store::Lease
     pub(crate) fn output(&self, frame: FrameId) -> PathBuf {
-        self.frame_path(frame).join("out.ndjson")
+        self.frame_path(frame).join(OUTPUT)
     }
 
     /// The file that is locked as long as a process runs the chain of a root.
     pub(crate) fn driving(&self, root: FrameId) -> PathBuf {
-        self.frame_path(root).join("driving.lock")
+        self.frame_path(root).join(DRIVING)
     }
 
     /// The file that is locked as long as a process runs the commands that an agent waits for.
@@ -149,9 +155,23 @@ impl StateDir {
         self.path.join("watching.lock")
     }
 
+    /// Whether this is the path of a file in any state directory that only processes that run agents, and their agents, keep locked.
+    pub(crate) fn is_lock_of_runner(path: &Path) -> bool {
+        let mut names = path.iter().rev().map(|name| name.to_str().unwrap_or_default());
+        let mut next = || names.next().unwrap_or_default();
+        // Linux marks the name of a file that was removed.
+        let name = next();
+        let name = name.strip_suffix(" (deleted)").unwrap_or(name);
+        let (folder, above) = (next(), next());
+        match folder {
+            LEASES => name.strip_suffix(OUTPUT_SUFFIX).is_some_and(|frame| frame.parse::<FrameId>().is_ok()),
+            frame => above == FRAMES && frame.parse::<FrameId>().is_ok() && [DRIVING, OUTPUT].contains(&name),
+        }
+    }
+
     /// Another name of the file with a frame's output, which survives if an agent removes its frame's directory.
     pub(crate) fn lease_file(&self, frame: FrameId) -> PathBuf {
-        self.path.join(LEASES).join(format!("{frame}.ndjson"))
+        self.path.join(LEASES).join(format!("{frame}{OUTPUT_SUFFIX}"))
     }
 
     /// The path of `claude`'s output for a frame, by whichever of its names exists.
@@ -317,6 +337,20 @@ mod tests {
         let close = [result.with_file_name("result-.tmp"), PathBuf::from("/x").join(result.file_name().unwrap())];
         for path in other.into_iter().chain(close) {
             assert_eq!(StateDir::result_of(&path), None, "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn the_locks_of_runners_are_known_by_their_paths() {
+        let (dir, frame) = (StateDir::new(Path::new("/state")).unwrap(), FrameId::random());
+        let locks = [dir.driving(frame), dir.output(frame), dir.lease_file(frame)];
+        for path in locks {
+            assert!(StateDir::is_lock_of_runner(&path), "{}", path.display());
+            assert!(StateDir::is_lock_of_runner(&PathBuf::from(format!("{} (deleted)", path.display()))));
+        }
+        let others = [dir.attending(), dir.watching(), dir.asks_later(frame), dir.database(), dir.commands(frame)];
+        for path in others.into_iter().chain(["/driving.lock".into(), "/frames/x/driving.lock".into(), "/".into()]) {
+            assert!(!StateDir::is_lock_of_runner(&path), "{}", path.display());
         }
     }
 

@@ -34,16 +34,19 @@ impl Verb {
     }
 }
 
-/// The number of option words before the name of a request.
+/// The number of option words before the name of a command.
 pub(crate) fn global_options(arguments: &[String]) -> usize {
     let mut at = 0;
     while let Some(word) = arguments.get(at) {
         at += match word.as_str() {
             "-v" | "--verbose" | "-q" | "--quiet" => 1,
-            "--color" => 2,
-            word if word.starts_with("--color=") => 1,
+            word if WITH_VALUE.contains(&word) => 2,
+            word if word.split_once('=').is_some_and(|(name, _)| WITH_VALUE.contains(&name)) => 1,
             _ => break,
         };
     }
     at
 }
+
+/// The global options that take a value.
+const WITH_VALUE: [&str; 2] = ["--color", "--store"];
