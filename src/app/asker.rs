@@ -22,6 +22,10 @@ pub(crate) struct Asker {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PersonsTask {
     Answer,
+    /// To change how a chain continues, or give it a new instruction.
+    ChangeChain,
+    /// To send messages to agents of other chains.
+    Tell,
     ResumeAll,
     Watch,
     Remove,
@@ -70,6 +74,8 @@ impl PersonsTask {
             Self::Answer => {
                 ("agents cannot answer questions", "end your turn: the answer arrives when the chain is resumed")
             }
+            Self::ChangeChain => ("agents cannot change how chains continue", ASK_A_PERSON),
+            Self::Tell => ("agents can send messages only to agents that they have started", ASK_A_PERSON),
             Self::ResumeAll => ("agents cannot resume all chains", NAME_ONE),
             Self::Watch => ("agents cannot watch chains", NAME_ONE),
             Self::Remove => ("agents cannot remove chains", ASK_A_PERSON),
@@ -99,6 +105,8 @@ impl PersonsTask {
     const fn is_a_decision(self) -> bool {
         match self {
             Self::Answer
+            | Self::ChangeChain
+            | Self::Tell
             | Self::Remove
             | Self::Name
             | Self::Export

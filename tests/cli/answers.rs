@@ -386,6 +386,9 @@ fn what_an_agent_cuts_loose_stays_below_its_runner() {
         (format!("rm --yes {id}"), "agents cannot remove chains"),
         ("config set spawn.model other".to_owned(), "agents cannot change settings"),
         ("init --user --yes".to_owned(), "agents cannot change what all agents are told"),
+        (format!("resume {id} --max-budget-usd 999"), "agents cannot change how chains continue"),
+        (format!("resume {id} --permission-mode bypassPermissions"), "agents cannot change how chains continue"),
+        (format!("tell {id} Hello"), "agents can send messages only to agents that they have started"),
     ] {
         world.file(
             "sneaky.md",
@@ -397,6 +400,35 @@ fn what_an_agent_cuts_loose_stays_below_its_runner() {
         assert!(said.contains("which runs agents") || said.contains("belongs to agent"), "{said}");
     }
     assert_eq!(world.questions().len(), 1);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_an_agent_cuts_loose_still_resumes_a_chain() {
+    let (world, id, _) = asked();
+    let then = "touch go; until [ -e out ]; do sleep 0.02; done";
+    let resume = cut_loose(&format!("agent-cli resume {id}"));
+    world.file("sneaky.md", format!("run {resume}\nrun {then}\nreply done\n"));
+    world.run(&["spawn", "sneaky.md"]).prints("done");
+    let said = std::fs::read_to_string(world.project().join("out")).expect("it ran");
+    assert!(said.contains("SGN_PEND_ONGOING"), "{said}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_call_without_marks_decides_nothing_in_another_state_directory() {
+    let (other, id, question) = asked();
+    let world = World::new();
+    let unmarked = "env -u AGENT_CLI_AGENT_ID -u AGENT_CLI_ATTEMPT -u CLAUDE_CODE_SESSION_ID";
+    let call = format!("{unmarked} AGENT_CLI_STATE_DIR={} agent-cli", other.state().display());
+    for command in
+        [format!("answer {question} yes"), format!("tell {id} Hello"), format!("resume {id} --max-budget-usd 999")]
+    {
+        world.file("sneaky.md", format!("run {call} {command} 2>&1\nreply {{result}}\n"));
+        let said = world.run(&["spawn", "sneaky.md"]).succeeds().stdout.clone();
+        assert!(said.contains("error: agents can"), "{command}: {said}");
+    }
+    assert_eq!(other.questions().len(), 1);
 }
 
 #[cfg(target_os = "linux")]

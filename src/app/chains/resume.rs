@@ -1,5 +1,6 @@
 //! Resumes a chain, changes how it continues, or looks up the result of an agent's request.
 
+use crate::app::asker::PersonsTask;
 use crate::app::chains::afresh;
 use crate::app::chains::estimate::{self, OfTop};
 use crate::app::chains::run::{self, NextRun, RunSurroundings};
@@ -109,6 +110,9 @@ pub(crate) fn resume(
         let target = agent_lookup::named_or_started(store, caller, &lookup::id_of(app, &input.id)?)?;
         let result = spawn_request::result_for(store, caller, target)?;
         return Ok(Outcome::Result(LookedUp { target, result }));
+    }
+    if !input.changes_nothing() {
+        app.asker.may(PersonsTask::ChangeChain)?;
     }
     if let Some(named) = &input.repair.questions_dir {
         input.repair.questions_dir = Some(chain_defaults::new_questions_dir(&app.path(named))?);

@@ -1,6 +1,7 @@
 //! Sends a message to a running or waiting agent.
 
 use crate::app::App;
+use crate::app::asker::PersonsTask;
 use crate::app::error::{AppError, Refusal};
 use crate::app::lookup;
 use crate::app::view::outcome::{Arrival, ToldView};
@@ -30,6 +31,10 @@ pub(crate) struct Outcome {
 const LARGEST: usize = 1 << 20;
 
 pub(crate) fn tell(app: &App<'_>, input: Input) -> Result<Outcome, AppError> {
+    // An agent finds only those that it has started.
+    if app.asker.agent.is_none() {
+        app.asker.may(PersonsTask::Tell)?;
+    }
     let agent = agent(app.store, lookup::frame_named(app, &input.id)?)?;
     if app.asker.agent.is_some_and(|caller| caller.frame == agent.id) {
         let refusal = Refusal::new("an agent cannot tell itself anything");
@@ -116,6 +121,15 @@ mod tests {
         assert_eq!((sender.by, sender.origin.process), (By::Person, 42));
         let runs = store.start(store.root()).frame;
         assert_eq!(tell(&app, input(runs, "x")).unwrap().view().arrives, Arrival::NextCall);
+    }
+
+    #[test]
+    fn what_agents_left_running_tells_nothing() {
+        let (_temp, store) = store::testing::store();
+        let waits = store.asking("When?").0;
+        let app = App { asker: Asker { runner: Some(7), ..Asker::default() }, ..testing::app(&store) };
+        let refused = tell(&app, unread(waits)).unwrap_err();
+        assert_eq!(refused.to_string(), "agents can send messages only to agents that they have started");
     }
 
     #[test]

@@ -202,7 +202,7 @@ impl Resume {
         let store = context.store()?;
         let (claude, stale_check) = (input.repair.claude.clone(), input.stale_check);
         let again = || Ok(RunSettings { stale_check, ..context.settings(claude.clone())? });
-        let app = if input.prompt.is_some() { context.app_with_origin(&store) } else { context.app_to_poll(&store) };
+        let app = if input.changes_nothing() { context.app_to_poll(&store) } else { context.app_with_origin(&store) };
         match resume::resume(&app, input, context)? {
             Outcome::Result(result) => request_from_agent::print_result(&app, &result),
             Outcome::Chain(resumed) => {

@@ -78,6 +78,23 @@ impl RunSurroundings for Unneeded {
 }
 
 #[test]
+fn what_agents_left_running_changes_no_chain() {
+    let (_temp, store) = store::testing::store();
+    let id = done(&store).to_string();
+    let app = App { asker: Asker { runner: Some(7), ..Asker::default() }, ..testing::app(&store) };
+    for input in [
+        Input { limits: depth(9), ..input(&id) },
+        Input { repair: model("other"), ..input(&id) },
+        Input { prompt: unread(), ..input(&id) },
+        Input { afresh: true, ..input(&id) },
+        Input { now: true, ..input(&id) },
+    ] {
+        assert_eq!(message_of_refusal(&app, input), "agents cannot change how chains continue");
+    }
+    resumed(&app, input(&id));
+}
+
+#[test]
 fn a_chain_that_waits_has_a_status_and_needs_no_settings() {
     let (_temp, store) = store::testing::store();
     let (waits, question) = store.asking("When?");
