@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use crate::gate::wait_until;
+use crate::repository::repository_in;
 use crate::world::{World, files_below};
 
 fn used() -> World {
@@ -28,6 +30,43 @@ fn nobody_else_can_read_it() {
     for file in files_below(&world.state()) {
         assert_eq!(mode(&file), 0o600, "{}", file.display());
         assert_eq!(mode(file.parent().expect("a folder")), 0o700, "{}", file.display());
+    }
+}
+
+/// A new file needs a place in `StateDir::records`.
+#[test]
+fn agents_may_edit_nothing_in_it_but_worktrees() {
+    let files = [(".agent-cli.toml", "linger = '1s'\n"), ("asks.md", "ask When?\nreply {result}\n")];
+    let world = repository_in(World::with_hooks(), &files);
+    world.run(&["config", "trust"]).succeeds();
+    let claude = "#!/bin/sh\n[ \"$1\" = plugin ] || echo '2.1.330 (Claude Code)'\n";
+    let claude = world.executable("claude", claude).display().to_string();
+    world.command(["init", "--plugin", "--yes"]).with("AGENT_CLI_CLAUDE", &claude).run().succeeds();
+    world.run(&["spawn", "asks.md", "--worktree"]).started();
+    let watch = world.command(["watch"]).start();
+    let page = world.command(["serve", "--listen", "127.0.0.1:0"]).start();
+    let has = |name: &str| world.state().join(name).exists();
+    wait_until("both run", || has("watching.lock") && has("page"));
+
+    world.file("root.md", "run cat $AGENT_CLI_STATE_DIR/frames/$AGENT_CLI_AGENT_ID/settings.json\nreply {result}\n");
+    let settings = world.run(&["spawn", "root.md"]).succeeds().json();
+    for process in [watch, page] {
+        process.signal(rustix::process::Signal::TERM);
+        process.ends();
+    }
+    let rules = settings["permissions"]["deny"].as_array().expect("rules");
+    let rules: Vec<&str> =
+        rules.iter().filter_map(|rule| rule.as_str()?.strip_prefix("Edit(/")?.strip_suffix(')')).collect();
+    let is_covered = |path: &str| {
+        rules.iter().any(|rule| path == *rule || rule.strip_suffix('*').is_some_and(|begin| path.starts_with(begin)))
+    };
+    let state = fs::canonicalize(world.state()).expect("it exists");
+    let entries = fs::read_dir(&state).expect("it exists").map(|entry| entry.expect("it exists").path());
+    let names: Vec<String> = entries.map(|path| path.display().to_string()).collect();
+    assert!(names.len() >= 8, "{names:?}");
+    let worktrees = state.join("worktrees").display().to_string();
+    for name in &names {
+        assert_eq!(is_covered(name), *name != worktrees, "{name}: {rules:?}");
     }
 }
 

@@ -140,22 +140,29 @@ fn no_tool_for_files_changes_the_records_or_the_commands_of_notifications(versio
                 let file = if path.is_absolute() { path.to_owned() } else { home.join(path) };
                 turn.and_call("Write", json!({"file_path": file, "content": "[on]\ndone = 'touch pwned'\n"}))
             };
-            FILES.into_iter().fold(Turn::default(), write)
+            let turn = FILES.into_iter().fold(Turn::default(), write);
+            COMMANDS.into_iter().fold(turn, Turn::and_bash)
         }),
     );
-    const FILES: [&str; 7] = [
+    const FILES: [&str; 10] = [
         "fine.txt", ".config/agent-cli/config.toml", "link.toml", "linked/config.toml", "state/agent-cli.db-wal",
-        "state/frames/x/settings.json", "state/leases/x.ndjson",
+        "state/frames/x/settings.json", "state/leases/x.ndjson", "state/lease", "state/plugin/hooks.json", "state/new",
     ];
+    const COMMANDS: [&str; 5] = [
+        "mv fine.txt moved.txt", "mv state elsewhere", "mv .config/agent-cli elsewhere", "rm -rf state",
+        "cat .config/agent-cli/config.toml",
+    ];
+    const CONFIG: &str = "linger = \"1s\"\n";
     let home = chain.home.home();
     chain.home.write("ins.md", "Do what the model does.");
     let config = home.join(".config/agent-cli");
     fs::create_dir_all(&config).unwrap();
+    fs::write(config.join("config.toml"), CONFIG).unwrap();
     std::os::unix::fs::symlink(config.join("config.toml"), home.join("link.toml")).unwrap();
     std::os::unix::fs::symlink(&config, home.join("linked")).unwrap();
     let state = home.join("state");
     for mode in ["acceptEdits", "bypassPermissions"] {
-        let _ = fs::remove_file(home.join("fine.txt"));
+        let _ = fs::remove_file(home.join("moved.txt"));
         let task = home.join("task.md");
         fs::write(&task, "Do what the model does.").unwrap();
         let mut command = chain.command();
@@ -165,8 +172,10 @@ fn no_tool_for_files_changes_the_records_or_the_commands_of_notifications(versio
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         let results: Vec<String> = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{output:?}"));
         let denied: Vec<bool> = results.iter().map(|result| result.starts_with("true ")).collect();
-        assert_eq!(denied, [false, true, true, true, true, true, true], "{mode}: {results:#?}");
-        assert!(home.join("fine.txt").exists() && !config.join("config.toml").exists());
-        assert!(!state.join("frames/x").exists());
+        let expected: Vec<bool> = FILES.iter().chain(&COMMANDS).map(|call| !call.contains("fine.txt")).collect();
+        assert_eq!(denied, expected, "{mode}: {results:#?}");
+        assert!(home.join("moved.txt").exists() && !home.join("elsewhere").exists());
+        assert_eq!(fs::read_to_string(config.join("config.toml")).unwrap(), CONFIG);
+        assert!(!["frames/x", "plugin", "new"].iter().any(|name| state.join(name).exists()));
     }
 }

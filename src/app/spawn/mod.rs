@@ -278,7 +278,7 @@ fn prepare(
     note::can_ask(&launch, &request.cwd)?;
     request.tasks.iter().try_for_each(|named| readable(&named.task, &request.cwd, &launch))?;
     let works_in = Some(request.cwd.as_path()).filter(|_| !request.apart);
-    note::reach(app.store, run.config.as_deref(), &launch, works_in).into_iter().for_each(tell);
+    note::reach(app.store, &run, &launch, works_in).into_iter().for_each(tell);
     chains::run::check(app.store, &run, &launch, &request.cwd)?;
     Ok(Prepared { request, launch, limits, name, on, run })
 }

@@ -19,7 +19,9 @@ use crate::core::chain::frame::Task;
 use crate::core::housekeeping::doctor_finding::{Finding, Status};
 use crate::core::id::FrameId;
 use crate::core::requests::convention;
+use crate::runtime::RunSettings;
 use crate::runtime::requests::spawn_request::{NamedTask, SpawnRequest};
+use crate::runtime::run::attempt_start::protection;
 use crate::runtime::worktrees::worktree;
 use crate::store::{Chains, Store};
 
@@ -47,6 +49,9 @@ pub(crate) enum SpawnNote {
 pub(crate) enum Guarded {
     ConfigFile,
     StateDirectory,
+    /// agent-cli itself.
+    OwnProgram,
+    Claude,
 }
 
 pub(super) fn untrusted(configuration: &Configuration) -> Option<SpawnNote> {
@@ -56,22 +61,25 @@ pub(super) fn untrusted(configuration: &Configuration) -> Option<SpawnNote> {
     Some(SpawnNote::Untrusted { file, keys })
 }
 
-/// Notes that agents could replace the config file or the state directory: from `acceptEdits` on, Claude Code lets agents
-/// move the content of their directories. This is not an error, because a person may work in their home directory. `cwd` is
-/// the agents' directory, unless it is a new worktree.
-pub(super) fn reach(store: &Store, config: Option<&Path>, launch: &Launch, cwd: Option<&Path>) -> Option<SpawnNote> {
+/// Notes that agents could replace what is run as the person: from `acceptEdits` on, Claude Code lets agents move the content of
+/// their directories. This is not an error, because a person may work in their home directory. `cwd` is the agents' directory,
+/// unless it is a new worktree.
+pub(super) fn reach(store: &Store, run: &RunSettings, launch: &Launch, cwd: Option<&Path>) -> Option<SpawnNote> {
     if !launch.covers(permission_mode::ACCEPT_EDITS) {
         return None;
     }
-    let real = |path: &Path| fs::canonicalize(path).ok();
-    let config = config.filter(|config| config.exists());
-    let named = config.map(|config| (Guarded::ConfigFile, config.to_owned()));
-    let led_to = config.and_then(real).map(|config| (Guarded::ConfigFile, config));
-    let state = (Guarded::StateDirectory, store.dir().path().to_owned());
-    let added = launch.args.pairs().filter(|(name, _)| *name == "--add-dir").filter_map(|(_, value)| value);
-    let added = added.filter_map(|dir| real(&cwd.unwrap_or(Path::new("/")).join(dir)));
-    let dirs: Vec<PathBuf> = cwd.map(Path::to_owned).into_iter().chain(added).collect();
-    let mut places = named.into_iter().chain(led_to).chain([state]);
+    let files = [
+        (Guarded::ConfigFile, run.config.as_deref()),
+        (Guarded::OwnProgram, Some(run.own_program.as_path())),
+        (Guarded::Claude, Some(launch.claude.as_path())),
+    ];
+    let files = files.into_iter().filter_map(|(what, path)| path.filter(|path| path.exists()).map(|path| (what, path)));
+    let names = files.flat_map(|(what, path)| {
+        let led_to = fs::canonicalize(path).ok();
+        [Some(path.to_owned()), led_to].into_iter().flatten().map(move |path| (what, path))
+    });
+    let dirs = protection::reached(launch, cwd);
+    let mut places = names.chain([(Guarded::StateDirectory, store.dir().path().to_owned())]);
     places.find_map(|(what, place)| {
         let dir = dirs.iter().find(|dir| place.starts_with(dir))?.clone();
         Some(SpawnNote::Reach { dir, what, place })
@@ -161,6 +169,7 @@ pub(super) fn can_ask(launch: &Launch, cwd: &Path) -> Result<(), Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::chains::run::testing::settings as run_settings;
     use crate::app::config::sources;
     use crate::app::testing;
     use crate::claude::options;
@@ -188,7 +197,10 @@ mod tests {
         let top = fs::canonicalize(temp.path()).unwrap();
         let state = store.dir().path().to_owned();
         let mode = |mode: &str| Launch { permission_mode: Some(mode.to_owned()), ..Launch::default() };
-        let found = |launch: &Launch, config: Option<&Path>, cwd| reach(&store, config, launch, cwd);
+        let found = |launch: &Launch, config: Option<&Path>, cwd| {
+            let run = run_settings();
+            reach(&store, &RunSettings { config: config.map(Path::to_owned), ..run }, launch, cwd)
+        };
         let is_state = |dir: &Path| {
             Some(SpawnNote::Reach { dir: dir.into(), what: Guarded::StateDirectory, place: state.clone() })
         };
@@ -214,6 +226,15 @@ mod tests {
         };
         assert_eq!(found(&mode("acceptEdits"), Some(&link), Some(&home)), is_config(&home, &link));
         assert_eq!(found(&mode("acceptEdits"), Some(&link), Some(&elsewhere)), is_config(&elsewhere, &file));
+
+        let (program, bin) = (elsewhere.join("claude"), home.join("bin"));
+        fs::write(&program, "").unwrap();
+        std::os::unix::fs::symlink(&program, &bin).unwrap();
+        let with_program = Launch { claude: bin.clone(), ..mode("acceptEdits") };
+        for (dir, place) in [(&home, &bin), (&elsewhere, &program)] {
+            let expected = SpawnNote::Reach { dir: dir.clone(), what: Guarded::Claude, place: place.clone() };
+            assert_eq!(found(&with_program, None, Some(dir)), Some(expected));
+        }
     }
 
     /// A request for an agent with this task, which works in `cwd`.

@@ -310,16 +310,22 @@ fn print_note(note: SpawnNote) {
             hint("read it, then run agent-cli config trust");
         }
         SpawnNote::Reach { dir, what, place } => {
-            let (what, variable) = match what {
-                Guarded::ConfigFile => ("the config file", CONFIG),
-                Guarded::StateDirectory => ("the state directory", STATE_DIR),
+            let (what, why, variable) = match what {
+                Guarded::ConfigFile => ("the config file", "which says what is run as you", Some(CONFIG)),
+                Guarded::StateDirectory => ("the state directory", "which says what is run as you", Some(STATE_DIR)),
+                Guarded::OwnProgram => ("the agent-cli program", "which is run as you", None),
+                Guarded::Claude => ("the claude program", "which is run as you", None),
             };
             warn(&format!(
-                "agents that may change files in {} could replace {what} {}, which says what is run as you",
+                "agents that may change files in {} could replace {what} {}, {why}",
                 dir.display(),
                 place.display()
             ));
-            hint(&format!("set {variable} to a place outside of it, or have them work elsewhere: --cwd DIR"));
+            let remedy = match variable {
+                Some(variable) => format!("set {variable} to a place outside of it"),
+                None => "install it outside of it".to_owned(),
+            };
+            hint(&format!("{remedy}, or have them work elsewhere: --cwd DIR"));
         }
         SpawnNote::Undefined { words, used_by, elsewhere } => {
             let words = convention::listed(&words);

@@ -19,6 +19,7 @@ use crate::cli::output::{self, hint, print, print_json, print_quoted, tell, warn
 use crate::core::agent::launch::Launch;
 use crate::core::requests::convention;
 use crate::core::text::bars::Bars;
+use crate::store::StateDir;
 
 /// Tell the agents of this project how to start others, ask and wait
 ///
@@ -202,7 +203,7 @@ impl SetupOptions {
 
 /// The directory of the plugin's files. Claude Code reads them there.
 fn plugin_directory(context: &Context) -> Result<PathBuf, CliError> {
-    Ok(context.state_dir()?.join("plugin"))
+    Ok(context.state_dir()?.join(StateDir::PLUGIN))
 }
 
 /// Formats the change of each file.

@@ -40,6 +40,7 @@ use crate::runtime::{RunSettings, RuntimeError, while_trying};
 use crate::store::{Lease, NewAttempt, Store, StoreError, TreeOf, Undelivered};
 
 mod elsewhere;
+pub(crate) mod protection;
 mod settings_files;
 
 /// The result of starting a frame.

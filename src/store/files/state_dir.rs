@@ -71,20 +71,17 @@ impl StateDir {
         &self.path
     }
 
-    /// The paths of the records, each with a pattern for the paths below it. The worktrees of agents next to them are not
-    /// records.
-    pub(crate) fn records(&self) -> [(PathBuf, &'static str); 6] {
-        let (frames, leases, server) = (self.path.join(FRAMES), self.path.join(LEASES), self.server_file());
-        let below = "/**";
-        [
-            (self.database(), "*"),
-            (server, "*"),
-            (self.trusted_configs(), ""),
-            (frames, below),
-            (leases, below),
-            (self.page(), below),
-        ]
+    /// Everything in the directory but the worktrees of agents, which are the agents' own places: paths, each with a pattern for
+    /// what else begins like its name.
+    pub(crate) fn records(&self) -> Vec<(PathBuf, &'static str)> {
+        let others = [FRAMES, LEASES, Self::PLUGIN].map(|folder| self.path.join(folder)).into_iter();
+        let others = others.chain([self.trusted_configs(), self.host_file(), self.lease_end(), self.page()]);
+        let others = others.chain([self.attending(), self.watching()]).map(|path| (path, ""));
+        [(self.database(), "*"), (self.server_file(), "*")].into_iter().chain(others).collect()
     }
+
+    /// The folder with the files of the plugin for Claude Code.
+    pub(crate) const PLUGIN: &str = "plugin";
 
     /// The records of the server of the page: its address, and which browsers have logged in.
     pub(crate) fn page(&self) -> PathBuf {
@@ -101,9 +98,12 @@ impl StateDir {
         self.path.join("agent-cli.db")
     }
 
+    /// The name of the directory of agents' worktrees.
+    const WORKTREES: &str = "worktrees";
+
     /// The directory of agents' worktrees, which need not exist. Canonical, because git and Claude Code report canonical paths.
     pub(crate) fn worktrees(&self) -> io::Result<PathBuf> {
-        Ok(self.path.canonicalize()?.join("worktrees"))
+        Ok(self.path.canonicalize()?.join(Self::WORKTREES))
     }
 
     /// The directory of a frame, which need not exist.

@@ -14,9 +14,10 @@ use crate::failpoint::Step;
 use crate::runtime::programs::Program;
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::run::attempt_start::elsewhere::ElsewhereSettings;
+use crate::runtime::run::attempt_start::protection;
 use crate::runtime::run::places::Places;
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
-use crate::store::{Store, token_files};
+use crate::store::Store;
 
 /// The settings file: the user's own settings with agent-cli's rules and, if `claude` can use them, hooks.
 ///
@@ -61,7 +62,9 @@ pub(super) fn settings(
     // Settings of the user may set them for interactive sessions.
     let state_dir = store.dir().path().display().to_string();
     merged::set_variables(&mut merged, [(STATE_DIR, state_dir), (FRAME, frame.id.to_string())]);
-    merged::deny(&mut merged, protection(store, own));
+    let dirs = protection::reached(&frame.launch, Some(&frame.cwd));
+    let programs = [own.own_program.as_path(), &program.path];
+    merged::deny(&mut merged, protection::rules(store, own.config.as_deref(), programs, &dirs));
     if frame.launch.native_agents.is_some_and(|most| most == 0 || !has_hooks(frame, program)) {
         merged::deny(&mut merged, native_agents::ALL.map(str::to_owned).to_vec());
     }
@@ -71,30 +74,6 @@ pub(super) fn settings(
     let written = store.dir().write(Step::Settings, &file, text.as_bytes());
     written.map_err(while_trying("write the settings"))?;
     Ok(Some(file))
-}
-
-/// Rules that keep an agent from using a file tool to change the records, or the commands that run for notifications,
-/// because they decide about the agent. Both may be in the directory in which it works.
-fn protection(store: &Store, own: &RunSettings) -> Vec<String> {
-    let config = own.config.iter().map(|config| (config.clone(), ""));
-    let all = store.dir().records().into_iter().chain(config);
-    let rules = all.flat_map(|(path, pattern)| {
-        let real = canonical(&path).filter(|real| *real != path);
-        [Some(path), real].into_iter().flatten().filter_map(|path| permission_rules::no_edit(&path, pattern))
-    });
-    // The folder may contain a page that leads a browser to its login link.
-    let page = [(store.dir().page(), "/**")].into_iter();
-    let secret = page.chain(token_files(store.dir()).into_iter().map(|file| (file, "")));
-    let of_page = secret.flat_map(|(path, pattern)| {
-        let rules = [permission_rules::no_read, permission_rules::no_edit];
-        rules.map(|rule| rule(&path, pattern)).into_iter().flatten().collect::<Vec<_>>()
-    });
-    rules.chain(of_page).collect()
-}
-
-/// The path with links resolved. The file itself may not exist yet.
-fn canonical(path: &Path) -> Option<PathBuf> {
-    path.canonicalize().ok().or_else(|| Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?)))
 }
 
 pub(super) fn has_hooks(frame: &Frame, program: &Program) -> bool {

@@ -78,9 +78,14 @@ impl StateDir {
         fs::metadata(&self.path).is_ok_and(|found| found.uid() != rustix::process::geteuid().as_raw())
     }
 
+    /// The file with the identifier of this directory in the records on a server.
+    pub(crate) fn host_file(&self) -> PathBuf {
+        self.path.join("host")
+    }
+
     /// The identifier of this directory in the records on a server. The first call records the result of `new`.
     pub(crate) fn host(&self, new: impl FnOnce() -> String) -> Result<String> {
-        let path = self.path.join("host");
+        let path = self.host_file();
         let broken = |error| StoreError::io(&path, error);
         match fs::read_to_string(&path) {
             Ok(host) => return Ok(host.trim().to_owned()),

@@ -1,5 +1,4 @@
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -78,23 +77,6 @@ fn settings_that_cannot_be_read_are_left_to_claude_code() {
     };
     assert_eq!(of("/nowhere/settings.json"), None);
     assert_eq!(read(of(r#"{"model": "opus"}"#))["model"], "opus");
-}
-
-#[test]
-fn an_agent_may_not_edit_the_records_and_the_config_file_wherever_links_lead() {
-    let (temp, store) = testing::store();
-    let real = temp.path().canonicalize().unwrap();
-    fs::create_dir(real.join("dotfiles")).unwrap();
-    symlink(real.join("dotfiles"), real.join("link")).unwrap();
-    let config = real.join("link/config.toml");
-    let rules = protection(&store, &RunSettings { config: Some(config.clone()), ..own() });
-    for path in [config, real.join("dotfiles/config.toml"), store.dir().database().canonicalize().unwrap()] {
-        let rule = format!("Edit(/{}", path.display());
-        assert!(rules.iter().any(|known| known.starts_with(&rule)), "{rule} in {rules:?}");
-    }
-    let mut each = rules.clone();
-    each.dedup();
-    assert_eq!(each, rules, "no rule is written twice");
 }
 
 #[test]
