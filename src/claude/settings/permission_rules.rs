@@ -11,6 +11,7 @@ use std::path::Path;
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::settings::settings_file::{given_settings, managed_files, settings_file};
 use crate::core::agent::launch::Launch;
+use crate::core::requests::agent_command::verb::global_options;
 use crate::core::text::shell::quoted;
 
 /// The commands of agent-cli that agents may always call. Nothing else is allowed on the user's behalf. `wait --command` is not
@@ -116,13 +117,16 @@ pub(crate) fn may_concern(command: &str, words: &[String], cwd: &Path, launch: &
     restrictions(cwd, launch).iter().any(|rule| forms.iter().any(|form| may_match(rule, form)))
 }
 
-/// The texts that a rule may concern: the command, and the request in it, unchanged and without its quotes and its path.
+/// The texts that a rule may concern: the command, and the request in it, unchanged and without its quotes, its path and its global
+/// options.
 fn forms(command: &str, words: &[String]) -> Vec<String> {
     let command = command.trim();
     let program = words.first().and_then(|program| program.rsplit('/').next()).unwrap_or_default();
     let in_it = command.match_indices(program).map(|(at, _)| command[at..].to_owned());
-    let plain = [&[program.to_owned()], words.get(1..).unwrap_or_default()].concat().join(" ");
-    in_it.chain([command.to_owned(), words.join(" "), plain]).collect()
+    let arguments = words.get(1..).unwrap_or_default();
+    let request = arguments.get(global_options(arguments)..).unwrap_or_default();
+    let plain = [arguments, request].map(|arguments| [&[program.to_owned()], arguments].concat().join(" "));
+    in_it.chain([command.to_owned(), words.join(" ")]).chain(plain).collect()
 }
 
 /// The rules that restrict an agent that works in `cwd`.
@@ -295,5 +299,20 @@ mod tests {
             assert!(forms.iter().any(|form| may_match(rule, form)), "{rule}");
         }
         assert!(!forms.iter().any(|form| may_match("Bash(agent-cli spawn:*)", form)));
+    }
+
+    #[test]
+    fn global_options_hide_a_request_from_no_rule() {
+        for options in ["-q", "--color never", "--color=never --verbose"] {
+            let command = format!("agent-cli {options} spawn --prompt x");
+            let forms = forms(&command, &words(&command));
+            for (rule, expected) in [
+                ("Bash(agent-cli spawn:*)".to_owned(), true),
+                (format!("Bash(agent-cli {options} spawn:*)"), true),
+                ("Bash(agent-cli ask:*)".to_owned(), false),
+            ] {
+                assert_eq!(forms.iter().any(|form| may_match(&rule, form)), expected, "{rule}: {command}");
+            }
+        }
     }
 }
