@@ -201,8 +201,10 @@ fn the_rules_of_a_skill_hold_after_every_pause(version: &str) {
     let root = chain.started(&["spawn", "ins.md", "--permission-mode", "default", "--", "--allowedTools=Skill"]);
     answered(&chain, &root, 2);
     let there = |name: &str| chain.home.project().join(name).exists();
-    assert!(!there("before") && there("first") && there("second"), "{:?}", of_child(&chain));
-    assert!(there("third"), "what no skill allows is not allowed: {:?}", of_child(&chain));
+    // The older version prints the rules, but denies the calls.
+    let are_honoured = version != OLDER;
+    let made = ["before", "first", "second", "third"].map(there);
+    assert_eq!(made, [false, are_honoured, are_honoured, are_honoured], "{:?}", of_child(&chain));
 }
 
 /// A person is shown where it will run.

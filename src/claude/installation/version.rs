@@ -29,6 +29,8 @@ impl Version {
     pub(crate) const FINDS_SESSIONS_ANYWHERE: Self = Self(2, 1, 223);
     /// The first version known to tell its agent itself when its shell's directory changes.
     pub(crate) const TELLS_DIRECTORY: Self = Self(2, 1, 300);
+    /// The first version known to allow what a skill allows. 2.1.197 and 2.1.265 print the rules, but deny the calls.
+    pub(crate) const HONOURS_SKILLS: Self = Self(2, 1, 300);
     /// The first version known to return an agent to the worktree that it had entered if its session is resumed in place.
     pub(crate) const RETURNS_TO_WORKTREES: Self = Self(2, 1, 250);
     /// The first version known to accept the result of a suspended call on standard input, if that stays open and the message

@@ -203,6 +203,7 @@ pub(super) fn gather(
     };
     steered(store, frame.id, &unseen_messages, &mut facts)?;
     let (spending, total) = attempt_cost::spent(store, prices, frame, &attempts, &digest, transcript.as_deref())?;
+    let ends_turn = matches!(facts.ending, Ending::Reply(_));
     Ok(Gathered {
         facts,
         ended,
@@ -214,6 +215,7 @@ pub(super) fn gather(
             &digest,
             transcript.as_deref(),
             &given,
+            ends_turn,
         )?,
         denied: claude_output::denied(store, frame, &digest)?,
         spending,

@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
+use crate::claude::installation::version::Version;
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::rights::{SKILL, SkillRules};
 use crate::claude::transcript::session_facts::{self, Whereabouts};
@@ -20,13 +21,14 @@ use crate::runtime::{RuntimeError, while_trying};
 use crate::store::Undelivered;
 
 /// The situation of the agent of `frame` at the end of an attempt that printed `digest`. `began_with`: the permission mode
-/// in which the attempt was started; `deliveries`: the results that it was given.
+/// in which the attempt was started; `deliveries`: the results that it was given; `ends_turn`: whether it ended with a reply.
 pub(crate) fn at_the_end(
     frame: &Frame,
     began_with: Option<&str>,
     digest: &Digest,
     transcript: Option<&Path>,
     deliveries: &[Delivery],
+    ends_turn: bool,
 ) -> Result<Situation, RuntimeError> {
     let mode = starting_mode::last_mode(&frame.launch, began_with, digest.rights.modes.as_ref());
     let before = &frame.situation;
@@ -40,18 +42,29 @@ pub(crate) fn at_the_end(
     let shell = shell_after_requests(digest, shell.as_deref().unwrap_or(&frame.cwd)).or(shell);
     let shell = shell.filter(|shell| !is_same(shell, &frame.cwd));
     let takes_result = digest.takes_result();
-    let mut situation = Situation { mode, shell, worktree, rules: before.rules.clone(), takes_result };
+    let rules = rules_in_turn(before, digest, deliveries).filter(|_| !ends_turn).unwrap_or_default();
+    Ok(Situation { mode, shell, worktree, rules, takes_result })
+}
+
+/// The permission rules that skills have brought into the turn. `None`: this version of Claude Code prints them, but does not allow
+/// the calls, so none may be restored.
+fn rules_in_turn(before: &Situation, digest: &Digest, deliveries: &[Delivery]) -> Option<Vec<String>> {
+    let version = digest.version.as_deref().and_then(|version| version.parse::<Version>().ok());
+    if version.is_some_and(|version| version < Version::HONOURS_SKILLS) {
+        return None;
+    }
     // If an earlier attempt made the call, its question says which tool it was.
     let is_of_skill =
         |delivery: &Delivery| matches!(&delivery.kind, RequestKind::Permission { tool, .. } if tool == SKILL);
     let was_asked =
         |call: &str| deliveries.iter().any(|given| given.call.as_deref() == Some(call) && is_of_skill(given));
-    for SkillRules { call, rules, made_before } in &digest.rights.of_skills {
+    let mut situation = before.clone();
+    for SkillRules { call, rules, made_before } in digest.rights.of_skills.iter().filter(|_| version.is_some()) {
         if !made_before || was_asked(call) {
             situation.add_rules(rules);
         }
     }
-    Ok(situation)
+    Some(situation.rules)
 }
 
 /// Where the shell will be once the suspended calls have returned, if one of them changes its directory. `shell`: where it is
@@ -258,7 +271,7 @@ mod tests {
         let frame = store.frame(store.root()).unwrap().unwrap();
         let rules = |made_before: bool, tool: &str, call: &str| {
             let skill = SkillRules { call: "t1".into(), rules: vec!["Bash(id)".into()], made_before };
-            let mut digest = Digest::default();
+            let mut digest = Digest { version: Some("2.1.300".into()), ..Digest::default() };
             digest.rights.of_skills.push(skill);
             let kind = RequestKind::Permission {
                 tool: tool.into(),
@@ -268,12 +281,29 @@ mod tests {
             };
             let result = RequestResult::Text("allow".into());
             let given = Delivery { request: RequestId::random(), call: Some(call.into()), kind, result };
-            at_the_end(&frame, None, &digest, None, &[given]).unwrap().rules
+            at_the_end(&frame, None, &digest, None, &[given], false).unwrap().rules
         };
         assert_eq!(rules(false, "Bash", "t9"), ["Bash(id)"]);
         assert_eq!(rules(true, "Bash", "t1"), [""; 0]);
         assert_eq!(rules(true, SKILL, "t9"), [""; 0]);
         assert_eq!(rules(true, SKILL, "t1"), ["Bash(id)"]);
+    }
+
+    #[test]
+    fn rules_of_a_skill_count_until_the_turn_ends_and_only_if_claude_honours_them() {
+        let (_temp, store) = testing::store();
+        let before = Situation { rules: vec!["Read".into()], ..Situation::default() };
+        let frame = Frame { situation: before, ..store.frame(store.root()).unwrap().unwrap() };
+        let rules = |version: Option<&str>, ends_turn: bool| {
+            let skill = SkillRules { call: "t1".into(), rules: vec!["Bash(id)".into()], made_before: false };
+            let mut digest = Digest { version: version.map(str::to_owned), ..Digest::default() };
+            digest.rights.of_skills.push(skill);
+            at_the_end(&frame, None, &digest, None, &[], ends_turn).unwrap().rules
+        };
+        assert_eq!(rules(Some("2.1.330"), false), ["Read", "Bash(id)"]);
+        assert_eq!(rules(Some("2.1.330"), true), [""; 0]);
+        assert_eq!(rules(Some("2.1.197"), false), [""; 0]);
+        assert_eq!(rules(None, false), ["Read"], "it ended before it did anything");
     }
 
     fn answered(answer: &str) -> Delivery {

@@ -1,5 +1,6 @@
 //! Messages to agents from people and agents above, and new instructions for finished agents.
 
+use crate::core::agent::situation::Situation;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::FrameEvent;
 use crate::core::events::log_entry::LogEntry;
@@ -47,6 +48,12 @@ pub(crate) fn instruct(
 ) -> TxResult<MessageId> {
     let (now, before) = (codec::now(), frames::existing(connection, frame)?);
     resume(connection, now, &before)?;
+    // It begins a new turn, and what skills allow applies to theirs.
+    let situation = Situation { rules: Vec::new(), ..before.situation.clone() };
+    if situation != before.situation {
+        let situation = codec::json(&situation, &[])?;
+        connection.run("UPDATE frames SET situation = ?2 WHERE id = ?1", (Id(frame), situation))?;
+    }
     insert(connection, now, frame, text, sender, true)
 }
 
@@ -152,6 +159,18 @@ mod tests {
     use crate::core::steering::stop_order::By;
     use crate::store::records::AttemptEnd;
     use crate::store::testing::{attempt_end, refused, reply, store};
+
+    #[test]
+    fn an_instruction_begins_a_turn_without_the_rules_of_skills() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        store.end(caller, &reply("done"));
+        store.execute("UPDATE frames SET situation = ?1", [r#"{"mode":"plan","rules":["Bash(touch:*)"]}"#]);
+        let sender = MessageSender { by: By::Person, origin: Origin::default() };
+        store.tell(caller.frame, Telling::Instruction, "Go on.", &sender).unwrap();
+        let situation = store.frame(caller.frame).unwrap().unwrap().situation;
+        assert_eq!((situation.mode.as_deref(), situation.rules), (Some("plan"), Vec::new()));
+    }
 
     #[test]
     fn what_an_agent_has_not_seen_is_given_again() {
