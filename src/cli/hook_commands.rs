@@ -4,11 +4,13 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use clap::Args;
+use rustix::fs::OFlags;
 
 use crate::claude::processes::guard::{self, Guarded};
 use crate::claude::tools::hook_input::HookAnswer;
@@ -93,14 +95,18 @@ pub(crate) struct HookResult {
 impl HookResult {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         // The permission rules let agents call this command with any arguments.
-        let Some(frame) = StateDir::result_of(&self.file) else {
+        let dir = StateDir::new(&context.place()?)?;
+        let Some(frame) = dir.result_of(&self.file) else {
             return Err(CliError::usage(format!("{} is not the result of a request", self.file.display())));
         };
         if context.caller.is_some_and(|caller| caller.frame != frame) {
             return Err(CliError::usage(format!("{} is a result of another agent", self.file.display())));
         }
         let print = |mut to: Box<dyn Write>| {
-            io::copy(&mut File::open(&self.file)?, &mut to)?;
+            // The agent could put a link to any file there.
+            let flags = i32::try_from(OFlags::NOFOLLOW.bits()).map_err(io::Error::other)?;
+            let mut file = File::options().read(true).custom_flags(flags).open(&self.file)?;
+            io::copy(&mut file, &mut to)?;
             to.flush()
         };
         let printed = if self.failed { print(Box::new(io::stderr())) } else { print(Box::new(io::stdout())) };

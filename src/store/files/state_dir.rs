@@ -248,14 +248,14 @@ impl StateDir {
         self.frame_path(frame).join(format!("{RESULT}{request}{TEMPORARY}"))
     }
 
-    /// The frame whose result has this path, in any state directory.
-    pub(crate) fn result_of(path: &Path) -> Option<FrameId> {
+    /// The frame whose result has this path, whichever path leads to its folder.
+    pub(crate) fn result_of(&self, path: &Path) -> Option<FrameId> {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let request = name.strip_prefix(RESULT).and_then(|name| name.strip_suffix(TEMPORARY)).unwrap_or_default();
-        let mut folders = path.ancestors().skip(1).map(|folder| folder.file_name().and_then(OsStr::to_str));
         request.parse::<RequestId>().ok()?;
-        let frame = folders.next().flatten()?.parse().ok()?;
-        (folders.next().flatten() == Some(FRAMES)).then_some(frame)
+        let folder = path.parent()?.canonicalize().ok()?;
+        let frame = folder.file_name().and_then(OsStr::to_str)?.parse().ok()?;
+        (folder == self.frame_path(frame)).then_some(frame)
     }
 
     /// A file without a name that contains `text`, opened for reading, for `claude`'s standard input.
@@ -329,14 +329,26 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_known_by_its_path() {
-        let (dir, frame) = (StateDir::new(Path::new("/state")).unwrap(), FrameId::random());
+    fn a_result_is_known_by_the_folder_that_its_path_leads_to() {
+        let temp = tempfile::tempdir().unwrap();
+        let [dir, other] = ["state", "other"].map(|name| StateDir::new(&temp.path().join(name)).unwrap());
+        let frame = FrameId::random();
         let result = dir.result(frame, RequestId::random());
-        assert_eq!(StateDir::result_of(&result), Some(frame));
-        let other = [dir.settings(FrameId::random()), "/etc/passwd".into(), "/".into(), "".into()];
-        let close = [result.with_file_name("result-.tmp"), PathBuf::from("/x").join(result.file_name().unwrap())];
-        for path in other.into_iter().chain(close) {
-            assert_eq!(StateDir::result_of(&path), None, "{}", path.display());
+        assert_eq!(dir.result_of(&result), None, "its folder does not exist");
+        dir.frame_dir(frame).unwrap();
+        other.frame_dir(frame).unwrap();
+        assert_eq!(dir.result_of(&result), Some(frame));
+        let link = temp.path().join("link");
+        std::os::unix::fs::symlink(dir.path(), &link).unwrap();
+        assert_eq!(dir.result_of(&link.join(result.strip_prefix(dir.path()).unwrap())), Some(frame));
+        // A link in the place of a folder of results leads elsewhere.
+        let linked = FrameId::random();
+        std::os::unix::fs::symlink(other.frame_path(frame), dir.frame_path(linked)).unwrap();
+        let elsewhere = [other.result(frame, RequestId::random()), dir.result(linked, RequestId::random())];
+        let close = [result.with_file_name("result-.tmp"), temp.path().join(result.file_name().unwrap())];
+        let others = [dir.settings(frame), "/etc/passwd".into(), "/".into(), "".into()];
+        for path in elsewhere.into_iter().chain(close).chain(others) {
+            assert_eq!(dir.result_of(&path), None, "{}", path.display());
         }
     }
 
