@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
+use crate::inbox::shows;
 use crate::world::{World, write_config};
 
 /// Where a setting comes from, and its value.
@@ -83,7 +84,7 @@ fn a_project_cannot_widen_anything_until_it_is_trusted() {
     assert_eq!(launch(&world)["permission_mode"], Value::Null);
     assert_eq!(setting(&world, "spawn.model"), ("project".into(), "theirs".into()));
 
-    let trusted = world.run(&["config", "trust"]);
+    let trusted = world.run(&["config", "trust", "--yes"]);
     trusted.succeeds();
     assert!(trusted.stderr.contains("spawn.permission-mode = \"bypassPermissions\""), "{trusted}");
     assert!(
@@ -94,7 +95,7 @@ fn a_project_cannot_widen_anything_until_it_is_trusted() {
     // A changed file is no longer trusted.
     world.file(".agent-cli.toml", format!("{text}\n"));
     assert_eq!(setting(&world, "limits.max-agents"), ("default".into(), 256.into()));
-    world.run(&["config", "trust"]).succeeds();
+    world.run(&["config", "trust", "--yes"]).succeeds();
     world.run(&["config", "untrust"]).succeeds();
     assert_eq!(setting(&world, "limits.max-agents"), ("default".into(), 256.into()));
     let list = world.run(&["config", "--json"]).json();
@@ -219,7 +220,7 @@ fn a_value_that_is_ignored_is_named_beside_the_one_that_counts() {
     ");
     let found = world.run(&["config", "get", "limits.max-agents", "--json"]).json();
     assert_eq!((&found["value"], &found["ignored"]["value"]), (&256.into(), &300.into()), "{found}");
-    world.run(&["config", "trust"]).succeeds();
+    world.run(&["config", "trust", "--yes"]).succeeds();
     let found = world.run(&["config", "get", "limits.max-agents"]);
     found.prints("300");
     assert_eq!(found.stderr, "");
@@ -303,11 +304,36 @@ fn the_list_fits_a_terminal_and_stays_toml() {
 }
 
 #[test]
+fn a_person_sees_what_the_project_sets_before_it_is_trusted() {
+    let world = World::new();
+    let write = |most: u32| drop(world.file(".agent-cli.toml", format!("[limits]\nmax-agents = {most}\n")));
+    write(300);
+    insta::assert_snapshot!(world.run(&["config", "trust"]), @"
+    --- stderr
+    error: cannot ask whether to trust [PROJECT]/.agent-cli.toml: standard input is not a terminal
+    hint: read the file; agent-cli config trust --yes trusts it without asking
+    --- exit status: 2
+    ");
+    let limit = || setting(&world, "limits.max-agents").1;
+    for (answer, shown, written, expected) in [("n\n", 300, 300, 256), ("y\n", 300, 400, 256), ("y\n", 400, 400, 400)] {
+        let (trust, screen) = world.command(["config", "trust"]).start_on_screen(200, 24);
+        shows(&screen, "[y/N]");
+        assert!(screen.text().contains(&format!("limits.max-agents = {shown}")), "{}", screen.text());
+        write(written);
+        trust.types(answer);
+        trust.ends();
+        assert_eq!(limit(), expected, "{answer:?} to {shown}, then {written}");
+    }
+    write(300);
+    assert_eq!(limit(), 256, "another content was trusted since");
+}
+
+#[test]
 fn what_is_trusted_is_listed_even_if_a_variable_hides_it() {
     let world = World::new();
     world.file(".agent-cli.toml", "claude = '/tmp/other'\nlinger = '1s'\n");
     let world = world.with("AGENT_CLI_LINGER", "2s");
-    let trusted = world.run(&["config", "trust"]);
+    let trusted = world.run(&["config", "trust", "--yes"]);
     assert!(trusted.stderr.contains("claude = \"/tmp/other\"\nlinger = \"1s\"\n"), "{trusted}");
 }
 

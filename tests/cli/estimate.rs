@@ -117,7 +117,7 @@ fn a_project_sets_no_prices_unless_it_is_trusted() {
     let (world, id) = waiting("0");
     world.file(".agent-cli.toml", "[prices.claude-opus-4-8]\ninput = 1\noutput = 1\ncache-write = 1\ncache-read = 1\n");
     assert_eq!(agents(&world, &[&id])[1]["price"], "reported");
-    world.run(&["config", "trust"]).succeeds();
+    world.run(&["config", "trust", "--yes"]).succeeds();
     assert_eq!(agents(&world, &[&id])[1]["price"], "configured");
 }
 

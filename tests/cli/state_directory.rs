@@ -38,7 +38,7 @@ fn nobody_else_can_read_it() {
 fn agents_may_edit_nothing_in_it_but_worktrees() {
     let files = [(".agent-cli.toml", "linger = '1s'\n"), ("asks.md", "ask When?\nreply {result}\n")];
     let world = repository_in(World::with_hooks(), &files);
-    world.run(&["config", "trust"]).succeeds();
+    world.run(&["config", "trust", "--yes"]).succeeds();
     let claude = "#!/bin/sh\n[ \"$1\" = plugin ] || echo '2.1.330 (Claude Code)'\n";
     let claude = world.executable("claude", claude).display().to_string();
     world.command(["init", "--plugin", "--yes"]).with("AGENT_CLI_CLAUDE", &claude).run().succeeds();

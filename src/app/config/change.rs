@@ -129,15 +129,22 @@ impl Files {
         Ok(Some(Changed { path: self.path(which)?, is_trusted, problems }))
     }
 
-    /// Trusts the current content of the project's file. Returns its path.
-    pub(crate) fn trust_project(&self, asker: &Asker) -> Result<PathBuf, AppError> {
+    /// The project's file as it is now, for a person who may trust it.
+    pub(crate) fn project_to_trust(&self, asker: &Asker) -> Result<Source, AppError> {
         asker.may(PersonsTask::ChangeSettings)?;
         let source = self.project()?;
-        if let Some(problem) = source.problems().first() {
-            return Err(Refusal::new(format!("{}: {problem}", source.path.display())).hint("fix it first").into());
+        match source.problems().first() {
+            Some(problem) => {
+                Err(Refusal::new(format!("{}: {problem}", source.path.display())).hint("fix it first").into())
+            }
+            None => Ok(source),
         }
-        self.add_trust(&source.path, &source.text)?;
-        Ok(source.path)
+    }
+
+    /// Trusts this content of the project's file, whatever the file contains by now.
+    pub(crate) fn trust_project(&self, asker: &Asker, source: &Source) -> Result<(), AppError> {
+        asker.may(PersonsTask::ChangeSettings)?;
+        self.add_trust(&source.path, &source.text)
     }
 
     /// Stops trusting the project's file. Returns its path, and whether it was trusted.
@@ -268,25 +275,42 @@ mod tests {
         fs::write(&project.path, "[spawn]\nmodel = \"haiku\"\n").unwrap();
         assert!(!files.edited(WhichFile::Project).unwrap().unwrap().is_trusted);
         assert!(!set(&files, "opus", WhichFile::Project).is_trusted, "others have changed it");
-        assert_eq!(files.trust_project(&person).unwrap(), project.path);
+        let trust = |files: &Files| files.trust_project(&person, &files.project_to_trust(&person).unwrap()).unwrap();
+        trust(&files);
         assert!(files.edited(WhichFile::Project).unwrap().unwrap().is_trusted);
         assert_eq!(files.untrust_project(&person).unwrap(), (project.path.clone(), true));
         assert_eq!(files.untrust_project(&person).unwrap(), (project.path.clone(), false));
-        files.trust_project(&person).unwrap();
+        trust(&files);
         let removed = files.change(&person, model, None, WhichFile::Project).unwrap().unwrap();
         assert!(removed.is_trusted && !fs::read_to_string(&project.path).unwrap().contains("opus"));
         assert!(files.change(&person, model, None, WhichFile::Project).unwrap().is_none(), "it was removed already");
     }
 
     #[test]
+    fn what_was_shown_is_trusted_and_not_what_the_file_has_become() {
+        let (_temp, files) = files();
+        let person = Asker::default();
+        let path = files.path(WhichFile::Project).unwrap();
+        let write = |model: &str| fs::write(&path, format!("[spawn]\nmodel = \"{model}\"\n")).unwrap();
+        let is_trusted = || files.edited(WhichFile::Project).unwrap().unwrap().is_trusted;
+        write("sonnet");
+        let shown = files.project_to_trust(&person).unwrap();
+        write("opus");
+        files.trust_project(&person, &shown).unwrap();
+        assert!(!is_trusted());
+        write("sonnet");
+        assert!(is_trusted());
+    }
+
+    #[test]
     fn a_file_with_problems_is_not_trusted() {
         let (_temp, files) = files();
         let person = Asker::default();
-        let none = files.trust_project(&person).unwrap_err().to_string();
+        let none = files.project_to_trust(&person).unwrap_err().to_string();
         assert!(none.starts_with("there is no .agent-cli.toml here"), "{none}");
         assert!(files.edited(WhichFile::Project).unwrap().is_none());
         fs::write(files.path(WhichFile::Project).unwrap(), "colour = 1\n").unwrap();
-        let wrong = files.trust_project(&person).unwrap_err().to_string();
+        let wrong = files.project_to_trust(&person).unwrap_err().to_string();
         assert!(wrong.contains("colour"), "{wrong}");
         assert_eq!(files.edited(WhichFile::Project).unwrap().unwrap().problems.len(), 1);
     }
@@ -299,7 +323,7 @@ mod tests {
         let model = setting("spawn.model");
         for refused in [
             files.change(&agent, model, None, WhichFile::User).map(drop),
-            files.trust_project(&agent).map(drop),
+            files.project_to_trust(&agent).map(drop),
             files.untrust_project(&agent).map(drop),
         ] {
             assert_eq!(refused.unwrap_err().to_string(), "agents cannot change settings");

@@ -105,6 +105,13 @@ impl Source {
     }
 }
 
+impl Source {
+    /// What this project's file sets once it is trusted, whatever takes precedence over it.
+    pub(crate) fn if_trusted(&self, home: Option<&Path>) -> Settings {
+        Settings::resolve(vec![self.layer(&ValueSource::Project(self.path.clone()), home, true)])
+    }
+}
+
 impl Configuration {
     /// Resolves the settings for a directory from the user's file, the project's file and the environment. `variable` looks
     /// up a variable.

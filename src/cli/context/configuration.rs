@@ -3,7 +3,6 @@
 use std::env;
 use std::path::Path;
 
-use crate::app::config::layers::Settings;
 use crate::app::config::setting::Setting;
 use crate::app::config::sources::{self, Configuration, Problem, Source};
 use crate::app::config::trust::Trust;
@@ -85,14 +84,6 @@ impl Context {
                 .hint(format!("fix the file by hand, or with {}; agent-cli config lists the keys", to_edit(path)))
                 .into()),
         }
-    }
-
-    /// What the project's file for work in `cwd` sets, whatever takes precedence over it in this environment.
-    pub(crate) fn of_project_file(&self, cwd: &Path) -> Result<Settings, AppError> {
-        let bad = |error: BadConfig| Refusal::new(error.to_string()).hint(error.hint.clone());
-        let project = self.project_file(cwd).map_err(bad)?;
-        let found = Configuration::resolve(None, project.as_ref(), Some(&self.trust()?), home().as_deref(), |_| None);
-        Ok(found.map(|found| found.settings).unwrap_or_default())
     }
 
     /// The settings for the current directory. Ignores files that cannot be used, so that existing chains continue even if

@@ -16,6 +16,7 @@ use crate::app::config::sources::{Configuration, PROJECT_FILE};
 use crate::app::config::value::SettingValue;
 use crate::app::view::settings::{ConfigView, GetView};
 use crate::cli::chain::answering::editor;
+use crate::cli::confirm;
 use crate::cli::context::{Context, config_path};
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -91,7 +92,13 @@ enum ConfigSubcommand {
         which: FileArgs,
     },
     /// Trust the project's file as it is now
-    Trust,
+    ///
+    /// On a terminal, shows what the file sets and asks first.
+    Trust {
+        /// Do not ask for confirmation
+        #[arg(long, short)]
+        yes: bool,
+    },
     /// Stop trusting the project's file
     Untrust,
 }
@@ -118,7 +125,7 @@ impl ConfigCommand {
             ConfigSubcommand::Set { key, value, which } => set(context, named(&key)?, &value, which),
             ConfigSubcommand::Unset { key, which } => change(context, named(&key)?, None, which),
             ConfigSubcommand::Edit { which } => edited(context, which),
-            ConfigSubcommand::Trust => trust_project(context),
+            ConfigSubcommand::Trust { yes } => trust_project(context, yes),
             ConfigSubcommand::Untrust => untrust_project(context),
             ConfigSubcommand::Get { .. } | ConfigSubcommand::Path { .. } => Ok(ExitStatus::Ok),
         }
@@ -284,16 +291,36 @@ fn edited(context: &Context, which: FileArgs) -> Result<ExitStatus, CliError> {
     Ok(if problems.is_empty() { ExitStatus::Ok } else { ExitStatus::Failed })
 }
 
-fn trust_project(context: &Context) -> Result<ExitStatus, CliError> {
-    let files = files(context)?;
-    let path = files.trust_project(&context.asker())?;
-    tell(&format!("{} is trusted as it is now", path.display()));
-    let directory = files.directory.unwrap_or_default();
-    let trusted = context.of_project_file(&directory)?;
-    for setting in SETTINGS.iter().filter(|setting| matches!(trusted.origin(setting), ValueSource::Project(_))) {
-        tell(&entry(&trusted, setting).0);
+fn trust_project(context: &Context, is_confirmed: bool) -> Result<ExitStatus, CliError> {
+    let (files, asker) = (files(context)?, context.asker());
+    let source = files.project_to_trust(&asker)?;
+    let settings = source.if_trusted(files.home.as_deref());
+    let set = SETTINGS.iter().filter(|setting| matches!(settings.origin(setting), ValueSource::Project(_)));
+    let entries: Vec<String> = set.map(|setting| entry(&settings, setting).0).collect();
+    if is_confirmed {
+        entries.iter().for_each(|entry| tell(entry));
+    } else {
+        confirm_trust(&source.path, &entries)?;
     }
-    Ok(report(context, &context.configuration(&directory)?))
+    // The file may have changed since it was shown. What was shown is trusted.
+    files.trust_project(&asker, &source)?;
+    tell(&format!("{} is trusted with this content", source.path.display()));
+    Ok(report(context, &context.configuration(&files.directory.unwrap_or_default())?))
+}
+
+/// Shows what the file sets, and asks whether to trust it.
+fn confirm_trust(path: &Path, entries: &[String]) -> Result<(), CliError> {
+    let path = path.display();
+    if let Some(obstacle) = confirm::obstacle() {
+        let error = CliError::usage(format!("cannot ask whether to trust {path}: {obstacle}"));
+        return Err(error.hint("read the file; agent-cli config trust --yes trusts it without asking"));
+    }
+    output::ask(&entries.iter().map(|entry| format!("{entry}\n")).collect::<String>());
+    if confirm::confirm(&format!("trust {path} with these settings?"))? {
+        Ok(())
+    } else {
+        Err(CliError::declined("nothing was trusted"))
+    }
 }
 
 fn untrust_project(context: &Context) -> Result<ExitStatus, CliError> {
