@@ -311,6 +311,14 @@ pub(crate) fn calls_that_are_not_open_are_withdrawn(open: Open) {
     let caller = store.start(store.root());
     store.request(caller, Some("toolu_1"), &[ask("When?")]).unwrap();
     let kept = store.request(caller, Some("toolu_2"), &[ask("Where?")]).unwrap();
+    // Their calls lingered, and the hooks were killed.
+    let answered = store.request(caller, Some("toolu_3"), &[ask("Who?")]).unwrap();
+    store.answer(answered[0], "Ann").unwrap();
+    let (begun, child) = store.request_child(caller, Some("toolu_4"), &new("child"), "child").unwrap();
+    store.start(child);
+    let (unborn, _) = store.request_child(caller, Some("toolu_5"), &new("another"), "another").unwrap();
+    let kept = [kept, answered, vec![begun]].concat();
+    assert!(!kept.contains(&unborn));
     let printed = PrintedRequests { open: Some(&["toolu_2"]), ..PrintedRequests::default() };
     for _ in 0..2 {
         store.complete_requests(caller, printed).unwrap();

@@ -9,7 +9,8 @@ use crate::store::sql::engine::{Connection, TxResult};
 use crate::store::sql::tables::events;
 use crate::store::sql::tables::requests::{self, requests};
 
-/// Withdraws the requests of calls that are not `open`, and those for approvals of calls that `ran`.
+/// Withdraws the requests of calls that are not `open`, and those for approvals of calls that `ran`. If a child has begun, or a person
+/// has answered, the result is given in a prompt: the hook that held the call open was killed.
 pub(crate) fn withdraw_calls(
     connection: &Connection,
     now: At,
@@ -18,15 +19,32 @@ pub(crate) fn withdraw_calls(
     ran: &[&str],
 ) -> TxResult<()> {
     let sql = requests!("WHERE r.attempt = ?1 AND r.call IS NOT NULL AND r.status <> 'withdrawn' ORDER BY r.seq");
-    let stands = |request: &Request| {
+    let stands = |request: &Request| -> TxResult<bool> {
         let has_run = request.call.as_deref().is_some_and(|call| ran.contains(&call));
         let needs_permission = matches!(request.kind, RequestKind::Permission { .. }) && !has_run;
         // A call that lingered has returned its result.
         let is_given = matches!(request.state, RequestState::Delivering { .. } | RequestState::Delivered { .. });
-        needs_permission || is_given || request.call.as_deref().is_some_and(|call| open.contains(&call))
+        let is_open = request.call.as_deref().is_some_and(|call| open.contains(&call));
+        let has_begun = match &request.kind {
+            RequestKind::Spawn { child, .. } => has_begun(connection, *child)?,
+            RequestKind::Ask(_) | RequestKind::Plan(_) => matches!(request.state, RequestState::Resolved { .. }),
+            RequestKind::Permission { .. } | RequestKind::Wait(_) => false,
+        };
+        Ok(needs_permission || is_given || is_open || has_begun)
     };
-    let made = requests::all(connection, sql, [Id(attempt)])?;
-    made.iter().filter(|request| !stands(request)).try_for_each(|request| withdraw(connection, now, request))
+    for request in requests::all(connection, sql, [Id(attempt)])? {
+        if !stands(&request)? {
+            withdraw(connection, now, &request)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a child, or a member of a group, has had an attempt.
+fn has_begun(connection: &Connection, child: FrameId) -> TxResult<bool> {
+    let sql = "SELECT 1 AS begun FROM attempts JOIN frames ON frames.id = attempts.frame
+         WHERE frames.id = ?1 OR (frames.parent = ?1 AND EXISTS (SELECT 1 FROM frames WHERE id = ?1 AND is_group)) LIMIT 1";
+    Ok(connection.read_first(sql, [Id(child)], |_| Ok(()))?.is_some())
 }
 
 /// Makes the results that the attempt was given deliverable again.
