@@ -1,6 +1,7 @@
 //! `gc`: removes what finished long ago, and nothing else.
 
 use std::fs;
+use std::process::{Command, Stdio};
 
 use crate::programs;
 use crate::world::{World, files_below};
@@ -151,10 +152,14 @@ fn a_frame_whose_agent_still_lives_stays() {
     let output = world.state().join("frames").join(&id).join("out.ndjson");
     let held = fs::File::options().append(true).open(&output).expect("own file");
     held.lock().expect("nobody else runs it");
+    // This process would be a runner above gc.
+    let agent = Command::new("sh").args(["-c", "read line"]).stdin(Stdio::piped()).stdout(held).spawn();
+    let mut agent = agent.expect("there is a shell");
     let gone = gc(&world, &["--older-than", "0s"]);
     assert_eq!((&gone["chains"], &gone["running"]), (&serde_json::json!([]), &serde_json::json!([id])));
     world.run(&["resume", &id]).prints("Jan 1st");
-    drop(held);
+    drop(agent.stdin.take());
+    agent.wait().expect("it ends");
     assert_eq!(gc(&world, &["--older-than", "0s"])["running"], serde_json::json!([]));
 }
 

@@ -98,8 +98,7 @@ fn runner_in(line: &[Pid], is_lock: IsLock) -> Option<Runner> {
     let is_runner = |pid: Pid| {
         let is_called_so = || is_agent_cli(&process_table::program(pid), own.as_deref());
         // The lock tells it even if the program has another name.
-        is_called_so() && runs_agents(&process_table::arguments(pid))
-            || process_table::locked_files(pid).iter().any(|file| is_lock(file))
+        is_called_so() && runs_agents(&process_table::arguments(pid)) || process_table::holds_lock(pid, is_lock)
     };
     let at = line.iter().position(|pid| is_runner(*pid))?;
     let named = line[..at].iter().filter_map(|pid| Environment::read(*pid).value(NOTIFICATION));

@@ -54,7 +54,7 @@ fn same_file(one: &Path, other: &Path) -> Option<bool> {
     Some(file(one)? == file(other)?)
 }
 
-pub(crate) use system::{all, arguments, below, locked_files, program};
+pub(crate) use system::{all, arguments, below, holds_lock, program};
 
 /// The environment that a process was started with. Empty if the system does not show it, as for another user's process.
 pub(crate) use system::Environment;
@@ -78,7 +78,7 @@ mod system {
     use std::ffi::OsStr;
     use std::fs::{self, File};
     use std::io::{self, Read};
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
 
     use super::Pid;
 
@@ -133,16 +133,14 @@ mod system {
         format!("/proc/{}/exe", pid.as_raw_nonzero()).into()
     }
 
-    /// The files that it has open and that are locked as the program locks files. Empty if the system does not show them.
-    pub(crate) fn locked_files(pid: Pid) -> Vec<PathBuf> {
-        let files = fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero())).into_iter().flatten().flatten();
+    /// Whether it has such a file open that is locked as the program locks files, as far as the system shows that.
+    pub(crate) fn holds_lock(pid: Pid, is_meant: impl Fn(&Path) -> bool) -> bool {
+        let mut files = fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero())).into_iter().flatten().flatten();
         let is_locked = |name: &OsStr| {
             let shown = name.to_str().and_then(|name| read(pid, &format!("fdinfo/{name}")).ok());
             shown.is_some_and(|shown| String::from_utf8_lossy(&shown).lines().any(|line| line.contains("FLOCK")))
         };
-        let found = files.filter_map(|file| Some((fs::read_link(file.path()).ok()?, file.file_name())));
-        let found = found.filter(|(path, name)| path.is_absolute() && is_locked(name));
-        found.map(|(path, _)| path).collect()
+        files.any(|file| fs::read_link(file.path()).is_ok_and(|path| is_meant(&path)) && is_locked(&file.file_name()))
     }
 
     pub(crate) fn environment(pid: Pid) -> Environment {
@@ -174,7 +172,7 @@ mod system {
 
 #[cfg(not(target_os = "linux"))]
 mod system {
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
     use std::process::Command;
 
     use super::Pid;
@@ -201,8 +199,8 @@ mod system {
     }
 
     /// `ps` does not show locks.
-    pub(crate) fn locked_files(_: Pid) -> Vec<PathBuf> {
-        Vec::new()
+    pub(crate) fn holds_lock(_: Pid, _: impl Fn(&Path) -> bool) -> bool {
+        false
     }
 
     pub(crate) fn environment(pid: Pid) -> Environment {
@@ -242,15 +240,14 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn only_files_that_are_locked_are_listed() {
+    fn only_a_file_that_is_locked_counts() {
         let temp = tempfile::tempdir().unwrap();
         let [locked, open] = ["locked", "open"].map(|name| fs::File::create(temp.path().join(name)).unwrap());
-        let own = || locked_files(rustix::process::getpid());
-        let found = |name: &str| own().iter().any(|file| file.file_name().is_some_and(|file| file == name));
+        let holds = |name: &str| holds_lock(rustix::process::getpid(), |path| path.ends_with(name));
         locked.lock_shared().unwrap();
-        assert_eq!([found("locked"), found("open")], [true, false]);
+        assert_eq!([holds("locked"), holds("open")], [true, false]);
         drop((locked, open));
-        assert!(!found("locked"));
+        assert!(!holds("locked"));
     }
 
     #[test]
