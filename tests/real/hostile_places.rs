@@ -273,7 +273,12 @@ impl Place {
         let home = self.chain.home.home();
         let file = home.join("evil").join(name.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-"));
         let trace = format!("[ -z \"$GIT_ALLOW_PROTOCOL\" ] || echo '{name}' >> {}", home.join("EVIL").display());
-        let then = if name.contains("uploadpack") { "exec git upload-pack \"$@\"" } else { "cat" };
+        let then = match name {
+            name if name.contains("uploadpack") => "exec git upload-pack \"$@\"",
+            name if name.starts_with("filter") || name.starts_with("interactive") => "cat",
+            // Others would wait for the end of an input that Claude Code leaves open.
+            _ => ":",
+        };
         fs::create_dir_all(home.join("evil")).unwrap();
         fs::write(&file, format!("#!/bin/sh\n{trace}\n{then}\n")).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
