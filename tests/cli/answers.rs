@@ -8,7 +8,15 @@ use crate::programs;
 use crate::world::World;
 
 fn asked() -> (World, String, String) {
-    let world = World::new();
+    asked_in(World::new())
+}
+
+/// The same with its records in a file. With a server, what an agent leaves running is below a process with the agent's mark.
+fn asked_in_a_file() -> (World, String, String) {
+    asked_in(World::new().without("AGENT_CLI_STORE"))
+}
+
+fn asked_in(world: World) -> (World, String, String) {
     world.file("root.md", "spawn child.md\nreply {result}\n");
     world.file("child.md", "ask When is your birthday?\nreply {result}\n");
     let id = world.spawn_paused("root.md");
@@ -380,16 +388,33 @@ fn cut_loose(command: &str) -> String {
 #[test]
 fn what_an_agent_cuts_loose_stays_below_its_runner() {
     let (world, id, question) = asked();
-    let then = "touch go; until [ -e out ]; do sleep 0.02; done; cat out; rm go out";
-    for (command, refusal) in [
+    let refused = [
         (format!("answer {question} yes"), "agents cannot answer questions"),
         (format!("rm --yes {id}"), "agents cannot remove chains"),
         ("config set spawn.model other".to_owned(), "agents cannot change settings"),
         ("init --user --yes".to_owned(), "agents cannot change what all agents are told"),
+    ];
+    are_refused_to_what_is_cut_loose(&world, &refused);
+    assert_eq!(world.questions().len(), 1);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_an_agent_cuts_loose_changes_no_chain() {
+    let (world, id, _) = asked_in_a_file();
+    let refused = [
         (format!("resume {id} --max-budget-usd 999"), "agents cannot change how chains continue"),
         (format!("resume {id} --permission-mode bypassPermissions"), "agents cannot change how chains continue"),
         (format!("tell {id} Hello"), "agents can send messages only to agents that they have started"),
-    ] {
+    ];
+    are_refused_to_what_is_cut_loose(&world, &refused);
+}
+
+/// Fails the test if one of these commands is not refused like this to what an agent has left running.
+#[cfg(target_os = "linux")]
+fn are_refused_to_what_is_cut_loose(world: &World, commands: &[(String, &str)]) {
+    let then = "touch go; until [ -e out ]; do sleep 0.02; done; cat out; rm go out";
+    for (command, refusal) in commands {
         world.file(
             "sneaky.md",
             format!("run {}\nrun {then}\nreply {{result}}\n", cut_loose(&format!("agent-cli {command}"))),
@@ -399,13 +424,12 @@ fn what_an_agent_cuts_loose_stays_below_its_runner() {
         // With a server, it stays below the guard of the agent.
         assert!(said.contains("which runs agents") || said.contains("belongs to agent"), "{said}");
     }
-    assert_eq!(world.questions().len(), 1);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn what_an_agent_cuts_loose_still_resumes_a_chain() {
-    let (world, id, _) = asked();
+    let (world, id, _) = asked_in_a_file();
     let then = "touch go; until [ -e out ]; do sleep 0.02; done";
     let resume = cut_loose(&format!("agent-cli resume {id}"));
     world.file("sneaky.md", format!("run {resume}\nrun {then}\nreply done\n"));
@@ -417,8 +441,8 @@ fn what_an_agent_cuts_loose_still_resumes_a_chain() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_call_without_marks_decides_nothing_in_another_state_directory() {
-    let (other, id, question) = asked();
-    let world = World::new();
+    let (other, id, question) = asked_in_a_file();
+    let world = World::new().without("AGENT_CLI_STORE");
     let unmarked = "env -u AGENT_CLI_AGENT_ID -u AGENT_CLI_ATTEMPT -u CLAUDE_CODE_SESSION_ID";
     let call = format!("{unmarked} AGENT_CLI_STATE_DIR={} agent-cli", other.state().display());
     for command in
