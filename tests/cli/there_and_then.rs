@@ -385,3 +385,29 @@ fn ctrl_z_stops_a_prompt_and_what_was_typed_is_there_again() {
     spawn.ends().succeeds();
     assert_eq!(answered(&world), ["Jan 1st"]);
 }
+
+#[test]
+fn a_watch_leaves_a_chain_to_the_command_that_runs_it() {
+    let world = World::with_hooks();
+    world.file("asks.md", "ask When?\nask And why?\nreply done\n");
+    world.file("fails.md", "fail API Error: 400 boom\n");
+    let watch = world.command(["watch", "--lines"]).start();
+    let (spawn, screen) = on_screen(&world, &["spawn", "asks.md"], 80);
+    asks(&screen, "When?");
+    spawn.types("now\r");
+    asks(&screen, "And why?");
+    spawn.types("so\r");
+    spawn.ends().succeeds();
+    says(&screen, "asks.md: done");
+    let answered = world.spawn_paused("asks.md");
+    for answer in ["now", "so"] {
+        let resumed = world.run(&["answer", &answered, answer, "--resume"]);
+        assert!(!resumed.stderr.contains("another process"), "{resumed}");
+    }
+    world.run(&["resume", &answered, "--prompt", "once more"]).prints("done");
+    world.run(&["spawn", "fails.md"]).exits_with(1);
+    let retried = world.run(&["resume", "last"]);
+    assert!(retried.stderr.contains("API Error: 400 boom"), "{retried}");
+    watch.signal(Signal::INT);
+    assert_eq!(watch.ends().stdout, "");
+}

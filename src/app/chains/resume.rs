@@ -111,17 +111,18 @@ pub(crate) fn resume(
         let result = spawn_request::result_for(store, caller, target)?;
         return Ok(Outcome::Result(LookedUp { target, result }));
     }
-    if !input.changes_nothing() {
+    let changes = !input.changes_nothing();
+    if changes {
         app.asker.may(PersonsTask::ChangeChain)?;
     }
     if let Some(named) = &input.repair.questions_dir {
         input.repair.questions_dir = Some(chain_defaults::new_questions_dir(&app.path(named))?);
     }
     let top = lookup::chain_of(store, target(app, &input, surroundings)?)?;
-    let is_status = input.changes_nothing() && hosts::waits_elsewhere(store, top)?;
+    let is_status = !changes && hosts::waits_elsewhere(store, top)?;
     let offer = || Ok(surroundings.run_settings(None)?.host.offer);
     let not_taken = match if is_status { None } else { hosts::take(store, top, offer)? } {
-        Some(why) if !input.changes_nothing() => return Err(why.into()),
+        Some(why) if changes => return Err(why.into()),
         not_taken => not_taken,
     };
     let ChainOf { root, name, .. } = store.chain_of(top)?;
@@ -133,7 +134,7 @@ pub(crate) fn resume(
         input.repairs().then(|| repair(store, top, &input.repair, input.prompt.is_some(), surroundings)).transpose()?;
     let instruction = input.prompt.map(|prompt| instruction(app, top, prompt)).transpose()?;
     questions_dir.as_deref().map_or(Ok(()), chain_defaults::make_questions_dir)?;
-    let is_run_here = instruction.is_some() && root == top || input.afresh;
+    let is_run_here = changes && root == top || input.afresh;
     let driving = is_run_here.then(|| Driving::mark(store.dir(), root)).transpose()?;
     // All refusals have happened before this transaction, or happen in it.
     let change = ChainChange { limits: input.limits, launch, instruction, afresh: input.afresh, name: None };

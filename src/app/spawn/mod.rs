@@ -197,9 +197,10 @@ pub(crate) fn start(
 ) -> Result<Outcome, AppError> {
     let Prepared { request, launch, limits, name, on, run } = prepare(app, input, tasks, configuration, run, tell)?;
     launch.questions_dir.as_deref().map_or(Ok(()), chain_defaults::make_questions_dir)?;
+    // Before the chain is recorded: git may take longer than other processes leave a new chain to this one.
+    let uncommitted = note::uncommitted(&request);
     let chain = spawn_request::start(app.store, &request, &launch, limits, session(&app.variables), name, on)?;
-    note::dropped(&app.variables).into_iter().for_each(&mut *tell);
-    note::uncommitted(&request).into_iter().for_each(tell);
+    note::dropped(&app.variables).into_iter().chain(uncommitted).for_each(tell);
     Ok(Outcome { chain, cwd: request.cwd, launch, run })
 }
 

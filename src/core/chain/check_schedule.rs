@@ -24,8 +24,8 @@ const MAKER_STARTS: SignedDuration = SignedDuration::from_secs(10);
 /// Until when a frame that is ready since then is left to the process that made it so, if that time has not passed.
 pub(crate) fn left_to_its_maker(since: Timestamp, now: Timestamp) -> Option<Timestamp> {
     let until = since.saturating_add(MAKER_STARTS).unwrap_or(since);
-    // If the clock was set back, that may be far away.
-    (since <= now && now < until).then_some(until)
+    // It may have become ready after this process has read the clock. If the clock was set back, that may be far away.
+    (now.duration_since(since).abs() < MAKER_STARTS).then_some(until)
 }
 
 /// Why a chain may be able to continue.

@@ -9,6 +9,7 @@ use tracing::Instrument;
 use crate::core::attempt::continuation::Way;
 use crate::core::attempt::decision::{Decision, Fate, Next};
 use crate::core::chain::admission::NotAdmitted;
+use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::Ended;
 use crate::core::chain::progress_lines::step;
 use crate::core::chain::runnable::Attempted;
@@ -34,7 +35,7 @@ use crate::runtime::run::stopping;
 use crate::runtime::steering::try_again;
 use crate::runtime::steering::{self, stop_notice};
 use crate::runtime::{RunSettings, RuntimeError, agent_span};
-use crate::store::{Driving, Store};
+use crate::store::{Driving, Store, StoreError};
 
 mod budget;
 mod harvest;
@@ -57,8 +58,7 @@ pub(crate) async fn drive(
     stop: watch::Receiver<Signals>,
 ) -> Result<Driven, RuntimeError> {
     let frame = store.frame_here(top)?;
-    // A process that runs a part of a chain only checks that part.
-    let _driving = (frame.root == top).then(|| Driving::mark(store.dir(), top)).transpose()?;
+    let _driving = mark(store, &frame)?;
     let drive = Drive {
         lease: HostLease::hold(store, &settings.host)?,
         store,
@@ -88,8 +88,15 @@ pub(crate) async fn resume(
     top: FrameId,
     stop: watch::Receiver<Signals>,
 ) -> Result<Driven, RuntimeError> {
+    // Before a frame is ready: otherwise, a process that continues all chains could run it first.
+    let _driving = mark(store, &store.frame_here(top)?)?;
     try_again::all(store, top)?;
     drive(store, settings, top, stop).await
+}
+
+/// Marks the chain of `top` as run by this process, if all of it is: a process that runs a part of a chain only checks that part.
+fn mark(store: &Store, top: &Frame) -> Result<Option<Driving>, StoreError> {
+    (top.root == top.id).then(|| Driving::mark(store.dir(), top.id)).transpose()
 }
 
 struct Drive<'a> {

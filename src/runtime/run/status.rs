@@ -154,9 +154,11 @@ fn any_is_free(store: &Store, tree: &Tree) -> Result<bool, RuntimeError> {
 /// Whether something in the chain of `root` can run now. Unlike [`poll`], this skips failed agents, and chains that another
 /// process runs.
 pub(crate) fn can_continue(store: &Store, root: FrameId) -> Result<bool, RuntimeError> {
-    if Driving::is_marked(store.dir(), root)? {
-        return Ok(false);
-    }
+    Ok(!Driving::is_marked(store.dir(), root)? && can_run(store, root)?)
+}
+
+/// The same of a chain that this process may have marked as run by it.
+pub(crate) fn can_run(store: &Store, root: FrameId) -> Result<bool, RuntimeError> {
     let tree = store.tree(root)?;
     if tree.whole().is_elsewhere {
         return Ok(false);

@@ -24,7 +24,7 @@ use crate::cli::report::status_report::OutputOptions;
 use crate::core::id::RequestId;
 use crate::core::requests::request::RequestKind;
 use crate::core::text::shell::{quoted, shell_word};
-use crate::store::Question;
+use crate::store::{Driving, Question};
 
 /// Answer a question, or allow or deny a tool call or a plan
 ///
@@ -97,6 +97,9 @@ impl Answer {
         if let (Some(asked), true) = (&asked, given) {
             question_text::confirm(&store, asked, &text)?;
         }
+        // Otherwise, a process that continues all chains could take it with the answer.
+        let continued = asked.as_ref().filter(|_| self.resume).map(|asked| asked.root);
+        let driving = continued.map(|root| Driving::mark(store.dir(), root)).transpose()?;
         let Outcome { chain, text, running_elsewhere } = answer::answer(&app, &input)?;
         let said = match asked.filter(|_| output::is_read_by_a_person()) {
             Some(asked) => said_back(&asked.kind, &input.text, &text),
@@ -108,6 +111,7 @@ impl Answer {
             let output_options = OutputOptions { json: self.json, ..OutputOptions::default() };
             let again = || context.settings(None);
             let status = drive::go_on(context, &store, run::next(&store, chain, again)?, chain, output_options)?;
+            drop(driving);
             return there_and_then::finish(context, &store, chain, status, again, output_options);
         }
         let next = match &after {

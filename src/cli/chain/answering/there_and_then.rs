@@ -5,10 +5,10 @@ use jiff::Timestamp;
 use crate::app::App;
 use crate::app::answer;
 use crate::app::chains::run::{self, NextRun};
-use crate::app::chains::unattended;
 use crate::app::error::AppError;
 use crate::cli::chain::answering::terminal_prompt::Prompt;
-use crate::cli::chain::answering::walk::{Asked, Exit, Walk, WalkManner};
+use crate::cli::chain::answering::walk::step::Exit;
+use crate::cli::chain::answering::walk::{Asked, Walk, WalkManner};
 use crate::cli::chain::drive;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -18,7 +18,7 @@ use crate::cli::report::status_report::{OutputOptions, needs_an_answer};
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
 use crate::runtime::RunSettings;
-use crate::runtime::run::status::ChainStatus;
+use crate::runtime::run::status::{self, ChainStatus};
 use crate::store::Store;
 
 /// Creates the context for a person's answers. Refuses agents.
@@ -115,5 +115,5 @@ fn ask(
 fn paused(store: &Store, top: FrameId) -> Result<Option<Vec<Blocker>>, CliError> {
     let blockers = store.tree(top)?.blockers(Timestamp::now());
     let is_paused = blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Paused { .. }));
-    Ok(if is_paused && !unattended::can_continue(store, top)? { Some(blockers) } else { None })
+    Ok(if is_paused && !status::can_run(store, top)? { Some(blockers) } else { None })
 }

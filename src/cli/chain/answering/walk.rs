@@ -13,6 +13,7 @@ use crate::cli::chain::answering::editor;
 use crate::cli::chain::answering::said_back::said_back;
 use crate::cli::chain::answering::terminal_prompt::{Line, Prompt};
 use crate::cli::chain::answering::typed::{self, Command, TypedLine, default, how_to_answer};
+use crate::cli::chain::answering::walk::step::{Exit, WalkStep};
 use crate::cli::confirm;
 use crate::cli::error::CliError;
 use crate::cli::output::format::cut;
@@ -24,7 +25,9 @@ use crate::core::requests::proposed_plan::{Permit, permit};
 use crate::core::requests::request::RequestKind;
 use crate::core::text::wrap::wrapped_text;
 use crate::runtime::activity::excerpts::last_words;
-use crate::store::Question;
+use crate::store::{Driving, Question};
+
+pub(super) mod step;
 
 /// The questions in the order in which they are shown, and the answers that were given here.
 pub(super) struct Walk<'a> {
@@ -39,6 +42,8 @@ pub(super) struct Walk<'a> {
     behind: usize,
     /// How many open questions belong to other projects.
     elsewhere: u64,
+    /// Leaves the chain to this process after the last answer.
+    driving: Option<Driving>,
 }
 
 /// The questions to walk through.
@@ -52,7 +57,8 @@ pub(super) enum Asked {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WalkManner {
-    /// Whether an empty line leaves a question open. The person has not asked for these questions.
+    /// Whether the command that asks runs the chain. The person has not asked for its questions, so an empty line leaves one
+    /// open.
     pub(super) is_uninvited: bool,
     /// Whether earlier answers may be replaced.
     pub(super) replace: bool,
@@ -69,32 +75,19 @@ struct Item {
     answered: bool,
 }
 
-/// How a person left the inbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Exit {
-    /// After the last question.
-    AtEnd,
-    AtWill,
-    /// With Ctrl-D, or by closing the terminal.
-    Closed,
-    /// With Ctrl-C.
-    Interrupted,
-}
-
-/// The next step after a question.
-enum WalkStep {
-    Next,
-    /// To the same question, whose state was changed elsewhere before the person typed anything.
-    Outdated,
-    /// To the next question, because this one can no longer be answered here.
-    Drop,
-    Back,
-    Leave(Exit),
-}
-
 impl<'a> Walk<'a> {
     pub(super) fn new(app: App<'a>, questions: Asked, manner: WalkManner) -> Self {
-        Self { app, questions, manner, items: Vec::new(), at: 0, dropped: HashSet::new(), behind: 0, elsewhere: 0 }
+        Self {
+            app,
+            questions,
+            manner,
+            items: Vec::new(),
+            at: 0,
+            dropped: HashSet::new(),
+            behind: 0,
+            elsewhere: 0,
+            driving: None,
+        }
     }
 
     /// All questions of the current project.
@@ -149,7 +142,7 @@ impl<'a> Walk<'a> {
             return Ok(None);
         }
         let line = prompt.line("Enter: the next question ")?;
-        Ok(if let WalkStep::Leave(exit) = step(&line) { Some(exit) } else { None })
+        Ok(if let WalkStep::Leave(exit) = WalkStep::from_line(&line) { Some(exit) } else { None })
     }
 
     fn replaces(&self, item: &Item) -> bool {
@@ -187,6 +180,7 @@ impl<'a> Walk<'a> {
 
     /// Shows one question, and handles what the person types.
     fn visit(&mut self, prompt: &mut Prompt, asked: &Question) -> Result<WalkStep, CliError> {
+        self.driving = None;
         let (columns, _) = output::size_of_errors();
         let text = format!("\n({} of {}) {}", self.at + 1, self.items.len() + self.behind, self.shown(asked)?);
         let how = wrapped_text(&how_to_answer(&asked.kind, self.manner.is_uninvited), columns);
@@ -215,7 +209,7 @@ impl<'a> Walk<'a> {
                     answer::is_outdated(&self.app, asked, replace).unwrap_or_default()
                 })?,
             };
-            let Line::Typed(line) = &line else { return Ok(step(&line)) };
+            let Line::Typed(line) = &line else { return Ok(WalkStep::from_line(&line)) };
             let (text, is_text) = match typed::read(line) {
                 TypedLine::Answer(text) => match self.meant(prompt, asked, text)? {
                     Ok(text) => (text, false),
@@ -244,7 +238,7 @@ impl<'a> Walk<'a> {
                     output::ask(&how);
                     continue;
                 }
-                TypedLine::Command(command) => return Ok(where_to(command)),
+                TypedLine::Command(command) => return Ok(WalkStep::from_command(command)),
                 TypedLine::NoCommand(word) => {
                     tell(&format!("{word} is not a command; to answer with exactly this: :text {word}"));
                     continue;
@@ -270,10 +264,10 @@ impl<'a> Walk<'a> {
         }
         let question = format!("send \"{}\" as the answer? [y/N] ", text.trim());
         let line = prompt.line(&question)?;
-        let Line::Typed(typed) = &line else { return Ok(Err(Some(step(&line)))) };
+        let Line::Typed(typed) = &line else { return Ok(Err(Some(WalkStep::from_line(&line)))) };
         Ok(match typed::read(typed) {
             TypedLine::Answer(yes) if confirm::is_yes(yes) => Ok(text.to_owned()),
-            TypedLine::Command(Command::Skip | Command::Back | Command::Quit) => Err(Some(step(&line))),
+            TypedLine::Command(Command::Skip | Command::Back | Command::Quit) => Err(Some(WalkStep::from_line(&line))),
             _ => {
                 tell("nothing was sent; :skip leaves the question open, :quit leaves");
                 Err(None)
@@ -284,6 +278,10 @@ impl<'a> Walk<'a> {
     /// Records an answer. Empty text stands for the default.
     fn record(&mut self, asked: &Question, text: &str, is_text: bool) -> Result<WalkStep, CliError> {
         let replace = self.replaces(&self.items[self.at]);
+        // While the person thinks about another question, any process may continue with what they have answered.
+        if self.manner.is_uninvited && self.at + 1 == self.items.len() {
+            self.driving = Some(Driving::mark(self.app.store.dir(), asked.root)?);
+        }
         let item = &mut self.items[self.at];
         let default = default(&asked.kind).filter(|_| text.is_empty());
         let (question, is_verbatim) = (asked.id.short(), is_text || default.is_some());
@@ -376,25 +374,4 @@ fn by(asked: &Question) -> String {
     let who = who.map(|user| format!(" by {}", cut(&user, 40))).unwrap_or_default();
     let what = asked.answer.as_ref().map(|answer| format!(": {}", cut(answer, 60))).unwrap_or_default();
     format!("{who}{what}")
-}
-
-/// The step for a line that is not an answer.
-fn step(line: &Line) -> WalkStep {
-    match line {
-        Line::Interrupted => WalkStep::Leave(Exit::Interrupted),
-        Line::Closed => WalkStep::Leave(Exit::Closed),
-        Line::Outdated => WalkStep::Outdated,
-        Line::Typed(text) => match typed::read(text) {
-            TypedLine::Command(command) => where_to(command),
-            _ => WalkStep::Next,
-        },
-    }
-}
-
-fn where_to(command: Command) -> WalkStep {
-    match command {
-        Command::Back => WalkStep::Back,
-        Command::Quit => WalkStep::Leave(Exit::AtWill),
-        Command::Skip | Command::All | Command::Edit | Command::Help => WalkStep::Next,
-    }
 }

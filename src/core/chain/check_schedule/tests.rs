@@ -33,7 +33,9 @@ fn is_due(schedule: &mut CheckSchedule, reasons: &[ContinueReason], now: i64) ->
 #[test]
 fn a_new_frame_is_started_only_by_its_maker_for_a_moment() {
     let until = |now| left_to_its_maker(at(100), at(now));
-    assert_eq!([99, 100, 109, 110].map(until), [None, Some(at(110)), Some(at(110)), None]);
+    let for_a_moment = Some(at(110));
+    assert_eq!([91, 99, 100, 109].map(until), [for_a_moment; 4]);
+    assert_eq!([90, 110].map(until), [None; 2]);
 }
 
 #[test]
