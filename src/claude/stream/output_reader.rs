@@ -117,7 +117,7 @@ pub(crate) fn names(stream: impl BufRead) -> io::Result<HashSet<String>> {
     json_lines::<NamedEvent>(stream).map(|event| Ok(event?.uuid)).collect()
 }
 
-/// The id of the last message of the agent, or to it. `None`: there is none, or it has no id.
+/// The id of the last message from or to the agent; `None`: without a message, or if it has no id.
 pub(crate) fn last_message(stream: impl BufRead) -> io::Result<Option<String>> {
     #[derive(Deserialize)]
     struct NamedMessage {
