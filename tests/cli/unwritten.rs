@@ -96,18 +96,22 @@ fn a_scheduled_prompt_comes_again_although_an_earlier_one_had_the_same_words() {
 
 #[test]
 fn what_was_looked_up_is_given_again_if_its_call_is_not_written() {
-    let world = World::new();
-    let gate = world.gate("gate");
-    world.file("root.md", "ask When? &\nhold gate &\nrun agent-cli resume {id} &\nask Where? &\nreply {results}\n");
-    let spawn = killed_at_its_end(&world, "5", &["spawn", "root.md"]).start();
-    gate.reached_by(1);
-    world.answer("January");
-    gate.open_for_one();
-    spawn.ends();
-    world.answer("Paris");
-    world.run(&["resume", "last"]).succeeds();
-    let last = prompts(&world).pop().expect("it was started");
-    assert!(last.contains("January") && last.contains("Paris"), "{last}");
+    // Another call may have returned the same words.
+    for before in ["", "run echo January was cold\n"] {
+        let world = World::new();
+        let gate = world.gate("gate");
+        let rest = "ask When? &\nhold gate &\nrun agent-cli resume {id} &\nask Where? &\nreply {results}\n";
+        world.file("root.md", format!("{before}{rest}"));
+        let spawn = killed_at_its_end(&world, "5", &["spawn", "root.md"]).start();
+        gate.reached_by(1);
+        world.answer("January");
+        gate.open_for_one();
+        spawn.ends();
+        world.answer("Paris");
+        world.run(&["resume", "last"]).succeeds();
+        let last = prompts(&world).pop().expect("it was started");
+        assert!(last.contains("\"When?\"") && last.contains("Paris"), "{before}: {last}");
+    }
 }
 
 #[test]
@@ -210,4 +214,28 @@ fn a_message_whose_hook_died_is_given_again_before_the_agent_is_done() {
     let shown = world.run(&["show", "last", "--json"]).json();
     assert_eq!(shown["messages"].as_array().map(Vec::len), Some(1), "{shown}");
     assert_ne!(shown["messages"][0]["delivered"], json!(null), "{shown}");
+}
+
+#[test]
+fn a_message_that_may_not_have_been_read_is_not_delivered() {
+    for before in ["", "ask When?\n"] {
+        let world = World::with_hooks();
+        let gate = world.gate("gate");
+        world.file("root.md", format!("{before}hold gate\nreply done\n"));
+        let spawn = if before.is_empty() {
+            killed_at_its_end(&world, "100", &["spawn", "root.md"])
+        } else {
+            world.spawn_paused("root.md");
+            world.answer("now");
+            killed_at_its_end(&world, "100", &["resume", "last"])
+        };
+        let spawn = spawn.with("AGENT_CLI_CRASH", "tell.after").start();
+        gate.reached_by(1);
+        world.run(&["tell", "last", "not so fast"]).succeeds();
+        gate.open_for_one();
+        spawn.ends().prints("done");
+        let shown = world.run(&["show", "last", "--json"]).json();
+        assert_eq!(shown["messages"][0]["text"], "not so fast", "{shown}");
+        assert_ne!(shown["messages"][0]["delivered"], json!(true), "{shown}");
+    }
 }

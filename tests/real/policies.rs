@@ -11,6 +11,8 @@ on_every_version!(without_its_mcp_server_calls_are_denied_and_the_chain_goes_on)
 on_the_newest_version!(
     a_call_that_no_hook_decides_about_is_decided_as_without_hooks,
     what_a_hook_of_the_user_has_decided_counts,
+    of_two_open_calls_a_person_is_asked_about_none_that_a_hook_has_decided,
+    a_hook_of_the_project_decides_about_the_calls_of_children_in_worktrees,
     an_answer_arrives_although_claude_keeps_its_transcripts_elsewhere,
 );
 
@@ -21,10 +23,15 @@ fn chain(version: &str, settings: &Value, commands: &'static [&'static str]) -> 
         None => Turn::text("done"),
     };
     let chain = Chain::with_model(version, MessagesApi::start(model));
+    write_settings(&chain, settings);
+    chain
+}
+
+/// Writes settings of the user.
+fn write_settings(chain: &Chain, settings: &Value) {
     let folder = chain.home.home().join(".claude");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("settings.json"), settings.to_string()).unwrap();
-    chain
 }
 
 fn without_its_mcp_server_calls_are_denied_and_the_chain_goes_on(version: &str) {
@@ -60,6 +67,41 @@ fn what_a_hook_of_the_user_has_decided_counts() {
         assert_eq!(results[0].contains("not in this house"), behavior == "deny", "{permissions}: {results:?}");
         assert_eq!(chain.ok(&["questions"]), "");
     }
+}
+
+fn of_two_open_calls_a_person_is_asked_about_none_that_a_hook_has_decided() {
+    for behavior in ["allow", "deny"] {
+        let model = |said: &Conversation| match said.results().count() {
+            0 => Turn::bash("echo run >> one; false").and_bash("echo run >> two; false"),
+            _ => Turn::text("done"),
+        };
+        let chain = Chain::with_model(NEWEST, MessagesApi::start(model));
+        write_settings(&chain, &deciding(behavior));
+        assert_eq!(chain.ok(&["spawn", "--prompt", "Work.", "--on-permission", "ask"]), "done\n");
+        assert_eq!(chain.ok(&["questions"]), "");
+        for made in ["one", "two"] {
+            assert_eq!(chain.home.project().join(made).exists(), behavior == "allow");
+        }
+    }
+}
+
+fn a_hook_of_the_project_decides_about_the_calls_of_children_in_worktrees() {
+    let model = |said: &Conversation| match (said.task().contains("CHILD"), said.results().count()) {
+        (true, 0) => Turn::bash("echo run >> made; cat made"),
+        (false, 0) => Turn::bash("agent-cli spawn --worktree --prompt CHI''LD"),
+        _ => Turn::text(said.last_result().unwrap_or_default()),
+    };
+    let chain = Chain::with_model(NEWEST, MessagesApi::start(model));
+    for args in [&["init", "-q"][..], &["commit", "-q", "--allow-empty", "-m", "start"]] {
+        let mut git = chain.home.command("git");
+        git.args(["-c", "user.name=A", "-c", "user.email=a@example.com"]).args(args);
+        assert!(git.current_dir(chain.home.project()).status().unwrap().success(), "{args:?}");
+    }
+    fs::create_dir_all(chain.home.project().join(".claude")).unwrap();
+    let local = chain.home.project().join(".claude/settings.local.json");
+    fs::write(local, deciding("allow").to_string()).unwrap();
+    let reply = chain.ok(&["spawn", "--prompt", "Work."]);
+    assert!(reply.starts_with("run\n"), "{reply}");
 }
 
 fn a_call_that_no_hook_decides_about_is_decided_as_without_hooks() {

@@ -21,33 +21,44 @@ pub(crate) struct Policy {
 /// The policy that forbids the server to an agent that works in `cwd`, if one does. A file counts even if Claude Code gives another
 /// one precedence.
 pub(crate) fn forbidding(cwd: &Path, launch: &Launch) -> Option<Policy> {
-    // Beside it, no server can be named on the command line.
+    // If it exists, no server can be named on the command line.
     let only = managed_folder().join("managed-mcp.json");
     if only.exists() {
         let remedy = "allow the calls by rules instead: -- '--allowedTools=RULES'";
         return Some(Policy { file: only, remedy });
     }
-    let policy = |file: PathBuf| Some(Policy { remedy: forbids(&user_hooks::read(&file)?)?, file });
-    user_hooks::files(cwd, launch).into_iter().find_map(policy)
+    let files = user_hooks::files(cwd, launch).into_iter();
+    let settings: Vec<_> = files.filter_map(|file| Some((user_hooks::read(&file)?, file))).collect();
+    forbids(&settings)
 }
 
-/// What a person can do about settings that forbid the server; `None`: they do not.
-fn forbids(settings: &Value) -> Option<&'static str> {
+/// The policy in these settings that forbids the server.
+fn forbids(files: &[(Value, PathBuf)]) -> Option<Policy> {
     let named = |entry: &Value| entry["serverName"] == SERVER;
     let of_command = |entry: &Value| {
         let program = entry["serverCommand"][0].as_str().map(Path::new);
         program.and_then(Path::file_name).is_some_and(|name| name == SERVER)
     };
-    let entries = |name: &str| settings[name].as_array();
-    if entries("deniedMcpServers").is_some_and(|all| all.iter().any(|entry| named(entry) || of_command(entry))) {
-        return Some("remove agent-cli from deniedMcpServers there");
+    let lists = |name: &'static str| {
+        files.iter().filter_map(move |(settings, file)| Some((settings[name].as_array()?, file.as_path())))
+    };
+    let policy = |file: &Path, remedy| Some(Policy { file: file.to_owned(), remedy });
+    let has = |(entries, _): &(&Vec<Value>, &Path), is: &dyn Fn(&Value) -> bool| entries.iter().any(is);
+    if let Some((_, file)) =
+        lists("deniedMcpServers").find(|list| has(list, &|entry| named(entry) || of_command(entry)))
+    {
+        return policy(file, "remove agent-cli from deniedMcpServers there");
     }
-    let allowed = entries("allowedMcpServers")?;
-    // With a command in the list, names do not count, and that of agent-cli differs from agent to agent.
-    match (allowed.iter().any(|entry| entry["serverCommand"].is_array()), allowed.iter().any(named)) {
-        (true, _) => Some("name servers instead of commands in allowedMcpServers there, agent-cli among them"),
-        (false, false) => Some("add {\"serverName\": \"agent-cli\"} to allowedMcpServers there"),
-        (false, true) => None,
+    // Claude Code joins these lists. With a command in them, names do not count, and that of agent-cli differs from agent to agent.
+    if let Some((_, file)) =
+        lists("allowedMcpServers").find(|list| has(list, &|entry| entry["serverCommand"].is_array()))
+    {
+        return policy(file, "name servers instead of commands in allowedMcpServers there, agent-cli among them");
+    }
+    let (_, file) = lists("allowedMcpServers").next()?;
+    match lists("allowedMcpServers").any(|list| has(&list, &named)) {
+        true => None,
+        false => policy(file, "add {\"serverName\": \"agent-cli\"} to allowedMcpServers there"),
     }
 }
 
@@ -72,8 +83,22 @@ mod tests {
             (json!({"deniedMcpServers": [{"serverName": "agent-cli"}]}), true),
             (json!({"deniedMcpServers": [{"serverCommand": ["/usr/bin/agent-cli", "permission"]}]}), true),
         ] {
-            assert_eq!(forbids(&settings).is_some(), expected, "{settings}");
+            assert_eq!(forbids(&[(settings.clone(), "/s".into())]).is_some(), expected, "{settings}");
         }
+    }
+
+    #[test]
+    fn lists_of_allowed_servers_are_joined_and_those_of_denied_ones_count_alone() {
+        let [first, second] = [Path::new("/first"), Path::new("/second")];
+        let forbidding = |one: &Value, two: &Value| {
+            forbids(&[(one.clone(), first.into()), (two.clone(), second.into())]).map(|policy| policy.file)
+        };
+        let allows = |name: &str| json!({"allowedMcpServers": [{"serverName": name}]});
+        assert_eq!(forbidding(&allows("agent-cli"), &allows("github")), None);
+        assert_eq!(forbidding(&allows("github"), &allows("agent-cli")), None);
+        assert_eq!(forbidding(&allows("github"), &allows("other")).as_deref(), Some(first));
+        let denies = json!({"deniedMcpServers": [{"serverName": "agent-cli"}]});
+        assert_eq!(forbidding(&allows("agent-cli"), &denies).as_deref(), Some(second));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The user's own hooks around tool calls. Those before a call may deny it. Those after it decide last what an agent sees of a result:
+//! The user's own hooks around tool calls, also those that come with skills. Those before a call may deny it, and some decide about one
+//! that needs an approval. Those after it decide last what an agent sees of a result:
 //! they may remove a secret from it. Only running them would show whether they do, so this only checks whether there are any.
 
 use std::env;
@@ -61,15 +62,21 @@ fn places(cwd: &Path, launch: &Launch) -> Vec<PathBuf> {
 
 /// Whether those of a folder bring hooks, for whichever calls.
 fn has_hooks_of_skills(folder: &Path) -> bool {
-    /// More than anybody has. A project can come from anybody.
+    /// More than any user has. A project may come from another person.
     const MOST: usize = 500;
-    let entries = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let skills = entries(folder.join("skills")).map(|skill| skill.join("SKILL.md"));
-    let others = ["agents", "commands"].into_iter().flat_map(|kind| entries(folder.join(kind)));
-    let mut files = skills.chain(others).filter(|file| file.extension().is_some_and(|extension| extension == "md"));
-    let found =
-        files.by_ref().take(MOST).any(|file| regular_file::read_text(&file).is_ok_and(|text| names_hooks(&text)));
-    found || files.next().is_some()
+    let mut folders: Vec<_> = ["skills", "agents", "commands"].map(|kind| folder.join(kind)).into();
+    let mut seen = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+            seen += 1;
+            let brings_hooks = || regular_file::read_text(&entry).is_ok_and(|text| names_hooks(&text));
+            if seen > MOST || entry.extension().is_some_and(|extension| extension == "md") && brings_hooks() {
+                return true;
+            }
+            folders.extend(entry.is_dir().then_some(entry));
+        }
+    }
+    false
 }
 
 /// Whether the lines between the first two `---` name hooks.

@@ -19,8 +19,8 @@ pub(crate) struct ToolCalls {
     of_subagents: Vec<(Value, ToolCall)>,
     /// The last few calls that the agent made, the newest last.
     last: VecDeque<ToolCall>,
-    /// The agent's calls that have a result without an error.
-    pub ran: BTreeSet<String>,
+    /// The agent's calls that have returned something, perhaps an error, and were not cut short.
+    pub returned: BTreeSet<String>,
     /// The files that its tools read or wrote, as it named them.
     pub files: BTreeSet<PathBuf>,
 }
@@ -88,12 +88,10 @@ impl ToolCalls {
     pub(crate) fn absorb_result(&mut self, result: &StreamBlock, beside: &Value) {
         let Some(at) = self.open.iter().position(|call| result.tool_use_id == *call.id) else { return };
         let call = self.open.remove(at);
-        if result.is_error != true && !result.is_cut_short(beside) {
-            self.ran.insert(call.id.clone());
-        }
         if result.is_cut_short(beside) {
             self.cut_short.push(call);
         } else {
+            self.returned.insert(call.id.clone());
             // A subagent that has returned has finished its own calls.
             self.of_subagents.retain(|(parent, _)| *parent != *call.id);
             self.killed.extend(Some(call).filter(|_| result.is_of_a_killed_command()));
@@ -150,6 +148,8 @@ mod tests {
             assert_eq!(digest.uncertain_calls(&answered), expected, "{content}");
             assert_eq!(digest.uncertain_calls(&none), ["Bash: make"]);
             assert!(digest.calls.open.is_empty());
+            // A killed command has returned, whatever it had done by then.
+            assert_eq!(digest.calls.returned.contains("t1"), !unfinished || content == "Exit code 137", "{content}");
         }
         // If an attempt ended normally or continued, its end did not cut a killed command short.
         let killed = result_of("t1", "Exit code 137", "null", "null");

@@ -13,7 +13,8 @@ use crate::claude::json_lines::blocks;
 use crate::claude::stream::event::{StreamBlock, is_cut_short};
 use crate::claude::transcript::insert_results;
 use crate::core::attempt::prompt;
-use crate::core::requests::request::{Delivery, RequestResult};
+use crate::core::id::IdPrefix;
+use crate::core::requests::request::Delivery;
 use crate::core::text::json;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,14 +70,24 @@ impl SalvagedTranscript {
     }
 }
 
-/// Whether any call has returned this result.
-pub(crate) fn shows(transcript: &Path, result: &RequestResult) -> io::Result<bool> {
+/// Whether a call that looked this result up has returned it. Another call may have returned the same text.
+pub(crate) fn shows(transcript: &Path, delivery: &Delivery) -> io::Result<bool> {
+    let id = delivery.known_as();
+    let mut lookups = HashSet::new();
     for line in BufReader::new(File::open(transcript)?).split(b'\n') {
         let entry: Value = json::read(&line?).unwrap_or_default();
-        let mut returned = blocks(&entry).filter(|block| block["type"] == "tool_result");
-        let is_in = |block: &Value| Some(result.is_in(&StreamBlock::deserialize(block).ok()?.as_result()?));
-        if entry["type"] == "user" && returned.any(|block| is_in(block) == Some(true)) {
-            return Ok(true);
+        for block in blocks(&entry) {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            if block["type"] == "tool_use" && text(&block["input"]["command"]).contains(&id[..IdPrefix::SHORTEST]) {
+                lookups.insert(text(&block["id"]));
+            }
+            let returned = || StreamBlock::deserialize(block).ok()?.as_result();
+            if block["type"] == "tool_result"
+                && lookups.contains(&text(&block["tool_use_id"]))
+                && returned().is_some_and(|returned| delivery.result.is_in(&returned))
+            {
+                return Ok(true);
+            }
         }
     }
     Ok(false)

@@ -14,7 +14,7 @@ pub(crate) struct MannerOptions {
     pub(crate) quiet: bool,
 
     /// Record chains on a PostgreSQL server from now on, instead of in a file of the state directory
-    // Help names it beside its variable.
+    // Help names it next to its variable.
     #[arg(long, global = true, hide = true, value_name = "postgres://…")]
     pub(crate) store: Option<String>,
 

@@ -29,7 +29,7 @@ pub(crate) struct Signs {
 /// What reading the transcript has shown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contents {
-    /// Whether it has any messages, and its history is complete.
+    /// Whether a session can continue from it: it has the whole conversation that it was forked from, and something that followed.
     pub continues: bool,
     /// Whether it has every result that the agent was given.
     pub has_deliveries: bool,

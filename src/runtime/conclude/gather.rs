@@ -161,7 +161,12 @@ pub(super) fn gather(
         Salvage::Whole if uncertain_calls.is_empty() => Vec::new(),
         _ => unseen_looked_up(&looked_up, transcript.as_deref()).map_err(while_trying("read the transcript"))?,
     };
-    let unseen_messages = unseen_messages(&messages, transcript.as_deref(), salvage)?;
+    let mut unseen_messages = unseen_messages(&messages, transcript.as_deref(), salvage)?;
+    if salvage == Salvage::Nothing && matches!(printed.ending, Ending::Reply(_)) {
+        // It has read its prompt, or it could not have replied.
+        unseen_messages.retain(|message| !message.instructs && message.made >= attempt.began);
+    }
+    let unseen_messages: Vec<MessageId> = unseen_messages.iter().map(|message| message.id).collect();
     let ended_beside = if printed.was_ended { printed.digest.beside_result.clone() } else { Vec::new() };
     let Printed { digest, ending, was_killed, .. } = printed;
     let ending = match ending {
@@ -265,18 +270,18 @@ fn lost_result(digest: &Digest, transcript: Option<&Path>) -> Result<Option<Stri
 }
 
 /// The `messages` that a conversation does not contain. The conversation is only read if the agent was given messages.
-fn unseen_messages(
-    messages: &[Message],
+fn unseen_messages<'a>(
+    messages: &'a [Message],
     transcript: Option<&Path>,
     salvage: Salvage,
-) -> Result<Vec<MessageId>, RuntimeError> {
+) -> Result<Vec<&'a Message>, RuntimeError> {
     let read = || transcript.map(fs::read).transpose().map_err(while_trying("read the transcript"));
     let written = if messages.is_empty() { None } else { read()? };
-    let unseen = |message: &&Message| match &written {
+    let unseen = |message: &&'a Message| match &written {
         Some(text) => !message.is_in(&String::from_utf8_lossy(text)),
         None => salvage != Salvage::Whole,
     };
-    Ok(messages.iter().filter(unseen).map(|message| message.id).collect())
+    Ok(messages.iter().filter(unseen).collect())
 }
 
 /// Ends the processes that carry the mark of a frame.
@@ -300,11 +305,11 @@ fn complete_requests(
 ) -> Result<(), RuntimeError> {
     let caller = Caller { frame: frame.id, attempt: attempt.id };
     let open: Vec<&str> = digest.calls.open.iter().map(|call| call.id.as_str()).collect();
-    let ran: Vec<&str> = digest.calls.ran.iter().map(String::as_str).collect();
+    let returned: Vec<&str> = digest.calls.returned.iter().map(String::as_str).collect();
     let (open, made) = (digest.result.is_some().then_some(open.as_slice()), claude_output::made(&digest.jobs));
     let removed = &digest.jobs.removed;
     if open.is_some() || !made.is_empty() || !removed.is_empty() {
-        store.complete_requests(caller, PrintedRequests { open, ran: &ran, made: &made, removed })?;
+        store.complete_requests(caller, PrintedRequests { open, returned: &returned, made: &made, removed })?;
     }
     match ending {
         Ending::Reply(text) if attempt.summarises.is_none() => posted::record(store, frame, caller, text),
@@ -341,7 +346,10 @@ mod tests {
         let transcript = temp.path().join("session.jsonl");
         fs::write(&transcript, format!("A person tells you (message {}).\n", seen.id.short())).unwrap();
         let both = [seen, other];
-        let unseen = |transcript, salvage| unseen_messages(&both, transcript, salvage).unwrap();
+        let unseen = |transcript, salvage| {
+            let unseen = unseen_messages(&both, transcript, salvage).unwrap();
+            unseen.iter().map(|message| message.id).collect::<Vec<_>>()
+        };
         for salvage in [Salvage::Whole, Salvage::Part, Salvage::Nothing] {
             assert_eq!(unseen(Some(transcript.as_path()), salvage), [both[1].id], "{salvage:?}");
         }
@@ -349,7 +357,7 @@ mod tests {
         assert_eq!(unseen(None, Salvage::Whole), []);
         assert_eq!(unseen(None, Salvage::Nothing), [both[0].id, both[1].id]);
         // Without messages, a transcript that cannot be read is harmless.
-        assert_eq!(unseen_messages(&[], Some(Path::new("/nowhere")), Salvage::Part).unwrap(), []);
+        assert!(unseen_messages(&[], Some(Path::new("/nowhere")), Salvage::Part).unwrap().is_empty());
         assert!(unseen_messages(&both, Some(Path::new("/nowhere")), Salvage::Part).is_err());
     }
 

@@ -64,8 +64,7 @@ pub(super) fn unseen_in_time<R: BufRead>(
 pub(super) fn unseen_looked_up(looked_up: &[Delivery], transcript: Option<&Path>) -> io::Result<Vec<RequestId>> {
     let mut unseen = Vec::new();
     for delivery in looked_up {
-        let is_seen =
-            transcript.map(|transcript| salvaged_transcript::shows(transcript, &delivery.result)).transpose()?;
+        let is_seen = transcript.map(|transcript| salvaged_transcript::shows(transcript, delivery)).transpose()?;
         if is_seen != Some(true) {
             unseen.push(delivery.request);
         }

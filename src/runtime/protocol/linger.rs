@@ -149,8 +149,8 @@ pub(super) fn is_attended(asking: &Asking, store: &Store, frame: &Frame, tool: &
 
 /// Whether no hook of the user sees the call before it is made.
 pub(super) fn is_alone(store: &Store, frame: &Frame, tool: &str) -> Result<bool, RuntimeError> {
-    let began = agent_lookup::base(store, frame)?;
-    Ok([&began, &frame.cwd].iter().all(|cwd| !user_hooks::run_before(tool, cwd, &frame.launch)))
+    let dirs = agent_lookup::settings_dirs(store, frame)?;
+    Ok(dirs.iter().all(|dir| !user_hooks::run_before(tool, dir, &frame.launch)))
 }
 
 /// The results that the call returns, if it lingers until they are available. After an error, the call is suspended.

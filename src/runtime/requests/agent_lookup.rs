@@ -123,6 +123,11 @@ pub(crate) fn base(store: &Store, frame: &Frame) -> Result<PathBuf, StoreError> 
     Ok(top.cwd)
 }
 
+/// The directories whose settings apply to the agent of `frame`: a child also has those of its chain's project.
+pub(crate) fn settings_dirs(store: &Store, frame: &Frame) -> Result<[PathBuf; 2], StoreError> {
+    Ok([base(store, frame)?, frame.cwd.clone()])
+}
+
 /// The worktrees of an agent and of those above it.
 pub(crate) fn worktrees(store: &Store, frame: &Frame) -> Result<Vec<Worktree>, StoreError> {
     let (mut worktrees, mut next) = (Vec::new(), Some(frame.clone()));

@@ -59,8 +59,8 @@ pub struct PrintedRequests<'a> {
     /// The calls that have no result after the turn has ended. Others were not suspended after all: another hook denied or
     /// changed them.
     pub open: Option<&'a [&'a str]>,
-    /// The calls that have run: a person is not asked about them, because a hook of the user has allowed them.
-    pub ran: &'a [&'a str],
+    /// The calls that have returned something: a person is not asked about them, because a hook of the user has decided.
+    pub returned: &'a [&'a str],
     /// The jobs that were created.
     pub made: &'a [Scheduled],
     /// The ids of removed jobs.

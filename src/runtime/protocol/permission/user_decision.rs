@@ -9,6 +9,7 @@ use crate::claude::stream::hooks::deciding_hooks::Deciding;
 use crate::claude::stream::output_reader::OutputFollower;
 use crate::claude::tools::permission_server::{HOOKS, PermissionCall};
 use crate::core::chain::frame::Frame;
+use crate::runtime::requests::agent_lookup;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{Attempt, Store};
 
@@ -27,7 +28,8 @@ pub(super) fn is_open(
     call: &PermissionCall,
     id: &str,
 ) -> Result<bool, RuntimeError> {
-    if !user_hooks::decide_about(&call.tool, &frame.cwd, &frame.launch) {
+    let dirs = agent_lookup::settings_dirs(store, frame)?;
+    if !dirs.iter().any(|dir| user_hooks::decide_about(&call.tool, dir, &frame.launch)) {
         return Ok(true);
     }
     let mut output = OutputFollower::new(store.dir().printed(frame.id), attempt.output_from);

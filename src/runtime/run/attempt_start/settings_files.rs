@@ -93,7 +93,8 @@ pub(super) fn permission_tool(
     frame: &Frame,
     attempt: AttemptId,
 ) -> Result<Option<PathBuf>, RuntimeError> {
-    if let Some(policy) = mcp_policy::forbidding(&frame.cwd, &frame.launch) {
+    let dirs = agent_lookup::settings_dirs(store, frame)?;
+    if let Some(policy) = dirs.iter().find_map(|dir| mcp_policy::forbidding(dir, &frame.launch)) {
         // Claude Code denies the calls itself then.
         tracing::debug!("{} forbids the tool for approvals", policy.file.display());
         return Ok(None);

@@ -63,10 +63,10 @@ pub(crate) fn end_attempt(connection: &Connection, end: &AttemptEnd<'_>) -> TxRe
         Fate::Lost => withdraw::give_back(connection, now, attempt)?,
     }
     let unseen = match end.decision.session {
-        Fate::Keep => Some(end.unseen_messages.as_slice()),
-        // Its agent has replied to its instruction.
-        Fate::Lost if state == FrameState::Done => Some(&[][..]),
-        Fate::Discard | Fate::Lost => None,
+        Fate::Discard => None,
+        // Unless its agent has replied to what it was given at the beginning.
+        Fate::Lost if state != FrameState::Done => None,
+        Fate::Keep | Fate::Lost => Some(end.unseen_messages.as_slice()),
     };
     messages::give_back(connection, attempt, unseen)?;
     if !messages::pending(connection, frame)?.is_empty() {

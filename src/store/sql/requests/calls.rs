@@ -13,7 +13,7 @@ pub(crate) fn complete_requests(connection: &Connection, caller: Caller, printed
     requests::check(connection, caller)?;
     let now = codec::now();
     if let Some(open) = printed.open {
-        withdraw::withdraw_calls(connection, now, caller.attempt, open, printed.ran)?;
+        withdraw::withdraw_calls(connection, now, caller.attempt, open, printed.returned)?;
     }
     printed.made.iter().try_for_each(|job| jobs::record(connection, now, caller, job))?;
     printed.removed.iter().try_for_each(|job| jobs::remove(connection, now, caller, job))
@@ -86,8 +86,8 @@ mod tests {
         };
         assert_eq!(store.request(caller, Some("toolu_1"), std::slice::from_ref(&kind)).unwrap().len(), 1);
         assert_eq!(store.request(caller, Some("toolu_2"), &[kind]).unwrap(), [], "only one call can be repeated");
-        for ran in [&[][..], &["toolu_2"]] {
-            let printed = PrintedRequests { open: Some(&[]), ran, ..PrintedRequests::default() };
+        for returned in [&[][..], &["toolu_2"]] {
+            let printed = PrintedRequests { open: Some(&[]), returned, ..PrintedRequests::default() };
             store.complete_requests(caller, printed).unwrap();
             assert!(store.at_end(caller.frame, caller.attempt).unwrap().awaits_permission);
         }
@@ -106,7 +106,7 @@ mod tests {
         let caller = store.start(store.root());
         let kind = RequestKind::Permission { tool: "Bash".into(), input: json!({}), reason: None, place: None };
         store.request(caller, Some("toolu_1"), &[kind]).unwrap();
-        let printed = PrintedRequests { open: Some(&[]), ran: &["toolu_1"], ..PrintedRequests::default() };
+        let printed = PrintedRequests { open: Some(&[]), returned: &["toolu_1"], ..PrintedRequests::default() };
         store.complete_requests(caller, printed).unwrap();
         assert!(!store.at_end(caller.frame, caller.attempt).unwrap().awaits_permission);
         assert!(store.questions(None, true).unwrap().is_empty());

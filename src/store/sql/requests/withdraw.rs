@@ -9,19 +9,19 @@ use crate::store::sql::engine::{Connection, TxResult};
 use crate::store::sql::tables::events;
 use crate::store::sql::tables::requests::{self, requests};
 
-/// Withdraws the requests of calls that are not `open`, and those for approvals of calls that `ran`. If a child has begun, or a person
+/// Withdraws the requests of calls that are not `open`, and those for approvals of calls that have `returned`. If a child has begun, or a person
 /// has answered, the result is given in a prompt: the hook that held the call open was killed.
 pub(crate) fn withdraw_calls(
     connection: &Connection,
     now: At,
     attempt: AttemptId,
     open: &[&str],
-    ran: &[&str],
+    returned: &[&str],
 ) -> TxResult<()> {
     let sql = requests!("WHERE r.attempt = ?1 AND r.call IS NOT NULL AND r.status <> 'withdrawn' ORDER BY r.seq");
     let stands = |request: &Request| -> TxResult<bool> {
-        let has_run = request.call.as_deref().is_some_and(|call| ran.contains(&call));
-        let needs_permission = matches!(request.kind, RequestKind::Permission { .. }) && !has_run;
+        let has_returned = request.call.as_deref().is_some_and(|call| returned.contains(&call));
+        let needs_permission = matches!(request.kind, RequestKind::Permission { .. }) && !has_returned;
         // A call that lingered has returned its result.
         let is_given = matches!(request.state, RequestState::Delivering { .. } | RequestState::Delivered { .. });
         let is_open = request.call.as_deref().is_some_and(|call| open.contains(&call));
