@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::gate::wait_until;
 use crate::invocation::Invocation;
 use crate::log::Start;
+use crate::programs;
 use crate::world::World;
 
 const WORKS_AND_DIES: &str = "once run echo worked >> marks\nonce die 9\n";
@@ -23,6 +24,12 @@ fn without_its_end(world: &World, lines: &str, arguments: &[&str]) {
 /// Runs a command with a `claude` that is killed when it has printed its end, and has not written its last lines.
 fn killed_at_its_end<'a>(world: &'a World, lines: &str, arguments: &[&'a str]) -> Invocation<'a> {
     world.command(arguments.iter().copied()).with("STAND_IN_HOLDS_LINES", lines).with("STAND_IN_DIES_AT_ITS_END", "1")
+}
+
+/// A `claude` whose hook is killed when it has taken a message, unlike the process that runs the chain.
+fn whose_hook_dies(world: &World) -> String {
+    let script = format!("#!/bin/sh\nAGENT_CLI_CRASH=tell.after exec '{}' \"$@\"\n", programs::stand_in().display());
+    world.executable("claude-whose-hook-dies", script).display().to_string()
 }
 
 #[test]
@@ -204,7 +211,7 @@ fn a_message_whose_hook_died_is_given_again_before_the_agent_is_done() {
     let world = World::with_hooks();
     let gate = world.gate("gate");
     world.file("root.md", "hold gate\nreply done\nreply was told\n");
-    let spawn = world.command(["spawn", "root.md"]).with("AGENT_CLI_CRASH", "tell.after").start();
+    let spawn = world.command(["spawn", "root.md"]).with("AGENT_CLI_CLAUDE", &whose_hook_dies(&world)).start();
     gate.reached_by(1);
     world.run(&["tell", "last", "not so fast"]).succeeds();
     gate.open_for_one();
@@ -229,7 +236,7 @@ fn a_message_that_may_not_have_been_read_is_not_delivered() {
             world.answer("now");
             killed_at_its_end(&world, "100", &["resume", "last"])
         };
-        let spawn = spawn.with("AGENT_CLI_CRASH", "tell.after").start();
+        let spawn = spawn.with("AGENT_CLI_CLAUDE", &whose_hook_dies(&world)).start();
         gate.reached_by(1);
         world.run(&["tell", "last", "not so fast"]).succeeds();
         gate.open_for_one();
