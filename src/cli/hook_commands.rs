@@ -96,7 +96,7 @@ impl HookResult {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         // The permission rules let agents call this command with any arguments.
         let dir = StateDir::new(&context.place()?)?;
-        let Some(frame) = dir.result_of(&self.file) else {
+        let Some((frame, file)) = dir.result_of(&self.file) else {
             return Err(CliError::usage(format!("{} is not the result of a request", self.file.display())));
         };
         if context.caller.is_some_and(|caller| caller.frame != frame) {
@@ -105,7 +105,7 @@ impl HookResult {
         let print = |mut to: Box<dyn Write>| {
             // The agent could put a link to any file there.
             let flags = i32::try_from(OFlags::NOFOLLOW.bits()).map_err(io::Error::other)?;
-            let mut file = File::options().read(true).custom_flags(flags).open(&self.file)?;
+            let mut file = File::options().read(true).custom_flags(flags).open(&file)?;
             io::copy(&mut file, &mut to)?;
             to.flush()
         };

@@ -81,7 +81,8 @@ pub(crate) struct Runner {
     pub notifications: Vec<String>,
 }
 
-/// Whether a file of this path is locked by processes that run agents, and by no others that have processes below them.
+/// Whether a file of this path is locked by processes that run agents. The only others are those that remove agents, below which
+/// nothing but git runs.
 pub(crate) type IsLock = fn(&Path) -> bool;
 
 /// The nearest ancestor process that runs agents.

@@ -248,14 +248,14 @@ impl StateDir {
         self.frame_path(frame).join(format!("{RESULT}{request}{TEMPORARY}"))
     }
 
-    /// The frame whose result has this path, whichever path leads to its folder.
-    pub(crate) fn result_of(&self, path: &Path) -> Option<FrameId> {
+    /// The frame whose result has this path, and the path without links: one that leads to the folder may change.
+    pub(crate) fn result_of(&self, path: &Path) -> Option<(FrameId, PathBuf)> {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let request = name.strip_prefix(RESULT).and_then(|name| name.strip_suffix(TEMPORARY)).unwrap_or_default();
         request.parse::<RequestId>().ok()?;
         let folder = path.parent()?.canonicalize().ok()?;
         let frame = folder.file_name().and_then(OsStr::to_str)?.parse().ok()?;
-        (folder == self.frame_path(frame)).then_some(frame)
+        (folder == self.frame_path(frame)).then(|| (frame, folder.join(name)))
     }
 
     /// A file without a name that contains `text`, opened for reading, for `claude`'s standard input.
@@ -337,10 +337,10 @@ mod tests {
         assert_eq!(dir.result_of(&result), None, "its folder does not exist");
         dir.frame_dir(frame).unwrap();
         other.frame_dir(frame).unwrap();
-        assert_eq!(dir.result_of(&result), Some(frame));
+        assert_eq!(dir.result_of(&result), Some((frame, result.clone())));
         let link = temp.path().join("link");
         std::os::unix::fs::symlink(dir.path(), &link).unwrap();
-        assert_eq!(dir.result_of(&link.join(result.strip_prefix(dir.path()).unwrap())), Some(frame));
+        assert_eq!(dir.result_of(&link.join(result.strip_prefix(dir.path()).unwrap())), Some((frame, result.clone())));
         // A link in the place of a folder of results leads elsewhere.
         let linked = FrameId::random();
         std::os::unix::fs::symlink(other.frame_path(frame), dir.frame_path(linked)).unwrap();
