@@ -246,7 +246,10 @@ impl<'a> Walk<'a> {
             };
             match self.record(asked, &text, is_text) {
                 Ok(step) => return Ok(step),
-                Err(error) => drop(error.report()),
+                Err(error) => {
+                    self.driving = None;
+                    error.report();
+                }
             }
         }
     }
