@@ -320,8 +320,10 @@ fn a_drained_host_starts_nothing() {
 #[test]
 fn a_host_that_cannot_reach_the_server_ends_its_agents_before_others_continue_them() {
     let Some(url) = std::env::var_os("AGENT_CLI_TEST_SERVER").map(|_| postgres::new_database()) else { return };
-    let network = Network::new(&url);
-    let hosts = [&network.url, &url].map(|url| World::with_hooks().with("AGENT_CLI_STORE", url));
+    let network = Network::of_a_host(&url);
+    let one = World::with_hooks().within(network.enter()).with("AGENT_CLI_STORE", &network.url);
+    let other = World::with_hooks().with("AGENT_CLI_STORE", &url);
+    let hosts = [one, other];
     share(&hosts);
     let [one, other] = hosts;
     let gate = one.gate("gate");

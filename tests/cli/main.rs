@@ -12,6 +12,9 @@ mod log;
 mod marked;
 mod names;
 #[allow(dead_code, reason = "others take more of it")]
+#[path = "../support/namespace.rs"]
+mod namespace;
+#[allow(dead_code, reason = "others take more of it")]
 #[path = "../support/network.rs"]
 mod network;
 mod outcome;

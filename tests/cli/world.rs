@@ -23,6 +23,8 @@ use crate::programs;
 pub(crate) struct World {
     root: TempDir,
     env: BTreeMap<OsString, OsString>,
+    /// The command in which all others run, if any.
+    within: Vec<String>,
     names: RefCell<Names>,
 }
 
@@ -43,7 +45,7 @@ impl World {
     pub(crate) fn with_hooks_in(folder: &Path) -> Self {
         let root = tempfile::Builder::new().prefix("agent-cli-test-").tempdir_in(folder);
         let root = root.expect("a temporary directory");
-        let world = Self { root, env: BTreeMap::new(), names: RefCell::default() };
+        let world = Self { root, env: BTreeMap::new(), within: Vec::new(), names: RefCell::default() };
         for folder in [world.home(), world.project()] {
             fs::create_dir(folder).expect("the root is writable");
         }
@@ -93,6 +95,11 @@ impl World {
     pub(crate) fn with(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.env.insert(name.into(), value.as_ref().to_owned());
         self
+    }
+
+    /// The same world, in which all commands run in this one.
+    pub(crate) fn within(self, command: Vec<String>) -> Self {
+        Self { within: command, ..self }
     }
 
     /// The same world without one.
@@ -147,8 +154,9 @@ impl World {
         program: impl AsRef<OsStr>,
         args: impl IntoIterator<Item = A>,
     ) -> Invocation<'_> {
-        let mut command = std::process::Command::new(program);
-        command.args(args).current_dir(self.project()).env_clear().envs(&self.env);
+        let mut words = self.within.iter().map(OsStr::new).chain([program.as_ref()]);
+        let mut command = std::process::Command::new(words.next().expect("there is a program"));
+        command.args(words).args(args).current_dir(self.project()).env_clear().envs(&self.env);
         Invocation::new(self, command)
     }
 

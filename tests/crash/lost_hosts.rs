@@ -1,5 +1,6 @@
-//! Three hosts, whose clocks differ, share a server and run the same chains, while they are killed, suspended and cut off from the server
-//! at random, the network becomes slow, their disks become full, and the server crashes. Without `AGENT_CLI_TEST_SERVER`, this checks nothing.
+//! Three hosts, whose clocks differ, share a server and run the same chains, while they are killed, suspended, lost, and cut off from the
+//! server at random, in one direction or both, the network becomes slow, their disks become full, and the server crashes. If root runs it,
+//! they have networks of their own. Without `AGENT_CLI_TEST_SERVER`, this checks nothing.
 
 use std::fs;
 use std::thread;
@@ -14,6 +15,7 @@ use crate::gate::wait_within;
 use crate::invocation::Running;
 use crate::network::Network;
 use crate::postgres;
+use crate::processes::{Process, processes_of};
 use crate::skewed_clock::off_by;
 use crate::small_disk::SmallDisk;
 use crate::world::{World, write_config};
@@ -40,6 +42,26 @@ struct Host {
     network: Network,
     /// Where its home and its state are. `None`: only root can fill it.
     disk: Option<SmallDisk>,
+    settings: String,
+}
+
+impl Host {
+    /// The machine is lost with all that it had, and another one comes in its place.
+    fn is_replaced(&self) {
+        let state = self.world.state();
+        loop {
+            let processes = processes_of(&state);
+            if processes.is_empty() {
+                break;
+            }
+            processes.into_iter().for_each(Process::kill);
+        }
+        for folder in [&state, &self.world.home()] {
+            fs::remove_dir_all(folder).expect("nothing uses it");
+        }
+        fs::create_dir(self.world.home()).expect("its disk has room");
+        write_config(&self.world, &self.settings);
+    }
 }
 
 #[test]
@@ -66,15 +88,15 @@ impl Trial {
     fn new(seed: u64) -> Self {
         let url = postgres::new_database();
         let project = World::with_hooks().with("AGENT_CLI_STORE", &url);
-        let shared = format!("lease = \"2s\"\nshared-directories = [\"{}\"]\n", project.project().display());
+        let settings = format!("lease = \"2s\"\nshared-directories = [\"{}\"]\n", project.project().display());
         let host = |clock: &str| {
-            let network = Network::new(&url);
+            let network = Network::of_a_host(&url);
             let disk = SmallDisk::new();
             let world = disk.as_ref().map_or_else(World::with_hooks, |disk| World::with_hooks_in(disk.path()));
-            let world = world.with("AGENT_CLI_STORE", &network.url);
+            let world = world.within(network.enter()).with("AGENT_CLI_STORE", &network.url);
             let world = off_by(clock).into_iter().fold(world, |world, (name, value)| world.with(name, value));
-            write_config(&world, &shared);
-            Host { world, network, disk }
+            write_config(&world, &settings);
+            Host { world, network, disk, settings: settings.clone() }
         };
         let hosts = CLOCKS.map(host).into();
         Self { chance: Chance::new(seed), hosts, project, chains: Vec::new() }
@@ -90,7 +112,7 @@ impl Trial {
             self.answer();
             let at = usize::try_from(self.chance.below(HOSTS as u64)).expect("it is small");
             let (host, time) = (&hosts[at], Duration::from_millis(self.chance.below(6000)));
-            let kind = self.chance.below(8);
+            let kind = self.chance.below(10);
             println!("fault {fault}: kind {kind}, host {at}");
             match kind {
                 0 => workers[at].kill(),
@@ -122,7 +144,14 @@ impl Trial {
                     thread::sleep(time);
                     disk.clear();
                 }
-                6 => postgres::crash(),
+                6 => {
+                    // It does not learn what the server has done.
+                    host.network.has_no_replies(true);
+                    thread::sleep(time);
+                    host.network.has_no_replies(false);
+                }
+                7 => host.is_replaced(),
+                8 => postgres::crash(),
                 _ => postgres::end_connections(&host.network.url),
             }
             thread::sleep(Duration::from_millis(self.chance.below(500)));
@@ -151,12 +180,27 @@ impl Trial {
         }
         let overlaps = fs::read_to_string(self.project.project().join("overlaps")).unwrap_or_default();
         assert_eq!(overlaps, "", "an agent ran on two hosts at once");
-        for (host, mut worker) in hosts.iter().zip(workers) {
+        for mut worker in workers {
             worker.signal(Signal::TERM);
             wait_within(PATIENCE, "it ends", || !worker.is_alive());
-            let checked = host.world.run(&["fsck"]);
-            checked.succeeds();
         }
+        self.forget_lost_hosts();
+        for host in &hosts {
+            host.world.run(&["fsck"]).succeeds();
+        }
+    }
+
+    fn forget_lost_hosts(&self) {
+        let others = || {
+            let hosts = self.project.run(&["hosts", "--json"]).succeeds().json();
+            let hosts = hosts.as_array().expect("a list").clone();
+            hosts.into_iter().filter(|host| host["is_here"] == false).collect::<Vec<_>>()
+        };
+        wait_within(PATIENCE, "all leases end", || others().iter().all(|host| host["lease_ends"].is_null()));
+        for host in others() {
+            self.project.run(&["hosts", "forget", host["host"].as_str().expect("a name"), "--yes"]).succeeds();
+        }
+        assert_eq!(others(), Vec::<Value>::new());
     }
 
     /// Leaves a chain to any host: an agent, which calls another one, which asks.

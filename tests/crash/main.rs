@@ -15,6 +15,8 @@ mod invocation;
 mod log;
 #[path = "../cli/names.rs"]
 mod names;
+#[path = "../support/namespace.rs"]
+mod namespace;
 #[path = "../support/network.rs"]
 mod network;
 #[path = "../cli/outcome.rs"]

@@ -62,13 +62,13 @@ fn server() -> &'static Server {
 
 /// Executes statements as the owner of a database.
 pub(crate) fn execute(url: &str, sql: &str) {
-    let name = url.rsplit('/').next().expect("an address has a database");
+    let name = database(url);
     run(name, sql);
 }
 
 /// Executes statements as another user of a database. Returns what the server prints, or its errors.
 pub(crate) fn execute_as(url: &str, user: &str, sql: &str) -> Result<String, String> {
-    let name = url.rsplit('/').next().expect("an address has a database");
+    let name = database(url);
     let done = psql(user, name, sql);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     if done.status.success() { Ok(text(&done.stdout)) } else { Err(text(&done.stderr)) }
@@ -76,7 +76,7 @@ pub(crate) fn execute_as(url: &str, user: &str, sql: &str) -> Result<String, Str
 
 /// Ends all connections to a database.
 pub(crate) fn end_connections(url: &str) {
-    let name = url.rsplit('/').next().expect("an address has a database");
+    let name = database(url);
     run("postgres", &format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"));
 }
 
@@ -86,6 +86,12 @@ pub(crate) fn crash() {
     while !psql("agent", "postgres", "SELECT 1").status.success() {
         thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// The name of the database at an address.
+fn database(url: &str) -> &str {
+    let (_, name) = url.rsplit_once('/').expect("an address has a database");
+    name.split_once('?').map_or(name, |(name, _)| name)
 }
 
 fn run(database: &str, sql: &str) {
