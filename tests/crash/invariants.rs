@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::gate::wait_until;
 use crate::history::no_frame_ran_twice_at_a_time;
+use crate::marked::processes_of;
 use crate::person::Person;
-use crate::processes::processes_of;
 use crate::world::{World, files_below};
 
 /// Records, by what they are about. None of them ever changes.

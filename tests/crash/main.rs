@@ -13,6 +13,8 @@ mod gate;
 mod invocation;
 #[path = "../cli/log.rs"]
 mod log;
+#[path = "../support/marked.rs"]
+mod marked;
 #[path = "../cli/names.rs"]
 mod names;
 #[path = "../support/namespace.rs"]
@@ -44,11 +46,11 @@ mod invariants;
 mod lost_hosts;
 mod many_at_once;
 mod person;
-#[path = "../support/marked.rs"]
-mod processes;
 #[path = "../support/pty.rs"]
 mod pty;
 mod random_kills;
 mod scenarios;
 mod tree;
+#[path = "../support/trial.rs"]
+mod trial;
 mod unattended;

@@ -8,8 +8,8 @@ use agent_cli::records::{Store, chains};
 use crate::gate::wait_until;
 use crate::invariants::{self, Recorded};
 use crate::invocation::{Invocation, Running};
+use crate::marked::processes_of;
 use crate::outcome::Outcome;
-use crate::processes::processes_of;
 use crate::world::World;
 
 /// What happens to one of the commands.

@@ -13,8 +13,8 @@ use crate::gate::wait_until;
 use crate::history::{TOOL, no_frame_ran_twice_at_a_time};
 use crate::invariants::{self, Recorded};
 use crate::invocation::Running;
+use crate::marked::{Kind, seen, victims};
 use crate::person::store_of;
-use crate::processes::{Kind, seen, victims};
 use crate::scenarios::LINGER;
 use crate::world::World;
 

@@ -3,13 +3,25 @@
 //! Only this shows that the program works: the facts about Claude Code that the code relies on are seen here as they
 //! are, on every version that is supported.
 
+#[path = "../support/namespace.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod namespace;
+#[path = "../support/network.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod network;
 #[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../support/postgres.rs"]
 mod postgres;
 #[path = "../support/pty.rs"]
 mod pty;
+#[path = "../support/small_disk.rs"]
+mod small_disk;
 #[path = "../support/mod.rs"]
 mod support;
+#[path = "../support/trial.rs"]
+mod trial;
+
+use support::marked;
 
 mod afresh;
 mod alone;
@@ -48,6 +60,7 @@ mod killed;
 mod killed_at_random;
 mod killed_with_state;
 mod lingering;
+mod lost_hosts;
 mod mcp;
 mod native_agents;
 mod open;

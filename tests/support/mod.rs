@@ -14,7 +14,7 @@ mod dialect;
 mod executable;
 pub(crate) mod extent;
 mod follower;
-mod marked;
+pub(crate) mod marked;
 mod messages_api;
 mod part;
 mod pattern;
