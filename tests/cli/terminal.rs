@@ -1,5 +1,6 @@
 //! Output on a terminal: nothing that the terminal would obey, and nothing wider than it.
 
+use crate::gate::wait_until;
 use crate::world::World;
 
 /// Characters that control a terminal, or reorder or hide adjacent characters.
@@ -190,4 +191,32 @@ fn no_text_is_too_long_for_a_command() {
     for command in commands(&world, &ids).iter().filter(|command| command[0] != "resume") {
         assert_ne!(world.run(command).code(), Some(101), "{command:?}");
     }
+}
+
+#[test]
+fn a_terminal_that_is_not_in_utf_8_shows_lines_in_ascii() {
+    let world = World::new();
+    let question = "Which of the many possible dates, all of them in the far future?";
+    world.file("inner.md", format!("ask {question}\nreply {{result}}\n"));
+    world.file("root.md", "spawn inner.md\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    let shown = |command: &[&str], language: &str| {
+        world.command(command).with("LANG", language).on_terminal(40).succeeds().stdout.clone()
+    };
+    let tree = ["tree", &id];
+    assert!(shown(&tree, "C").contains("`- ") && shown(&tree, "C.UTF-8").contains("└─ "));
+    for command in [&tree[..], &["ls"], &["show", &id], &["questions"], &["logs", &id], &["history"]] {
+        let shown = shown(command, "C");
+        assert!(shown.is_ascii(), "{command:?}: {shown}");
+    }
+    let watch = world.command(["watch"]).with("TERM", "xterm").with("LC_ALL", "POSIX");
+    let (dashboard, screen) = watch.start_on_screen(40, 20);
+    wait_until("the question is shown", || screen.text().contains("Which of"));
+    assert!(screen.text().is_ascii(), "{}", screen.text());
+    dashboard.types("q");
+    dashboard.ends().succeeds();
+    // Programs read this.
+    world.file("third.md", "ask Why…?\n");
+    world.spawn_paused("third.md");
+    assert!(shown(&["questions", "--json"], "C").contains("Why…?"));
 }

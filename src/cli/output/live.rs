@@ -12,6 +12,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::cli::output::ascii::for_terminal;
 use crate::cli::output::size::{can_move_cursor, size_of_errors};
 use crate::core::text::wrap::columns;
 
@@ -82,7 +83,7 @@ fn send(text: &str) {
 
 /// Formats the lines so that they erase the previous content.
 fn painted(lines: &[String]) -> String {
-    format!("{}{ERASE_BELOW}", lines.join("\u{1b}[K\r\n"))
+    format!("{}{ERASE_BELOW}", for_terminal(&lines.join("\u{1b}[K\r\n")))
 }
 
 const ERASE_BELOW: &str = "\u{1b}[J";

@@ -1,6 +1,7 @@
 //! The program's output. Only these functions write to standard output and standard error. They escape everything that a
 //! terminal would interpret.
 
+mod ascii;
 pub(crate) mod format;
 pub(crate) mod live;
 pub(crate) mod log;

@@ -16,13 +16,14 @@ use ratatui::layout::Rect;
 use ratatui::prelude::CrosstermBackend;
 use ratatui::{Frame, Terminal};
 
+use crate::cli::output::ascii::ForTerminal;
 use crate::failpoint;
 
 /// The terminal, in full-screen mode.
 #[derive(Debug)]
 pub(crate) struct FullScreen {
     /// Never dropped: dropping it would show the cursor, which `hide` does already, and panic if the terminal is closed.
-    terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<ForTerminal<Stdout>>>>,
 }
 
 /// The stream to which a text belongs.
@@ -61,7 +62,7 @@ impl FullScreen {
             }));
         });
         show()?;
-        let terminal = Terminal::new(CrosstermBackend::new(io::stdout())).inspect_err(|_| hide())?;
+        let terminal = Terminal::new(CrosstermBackend::new(ForTerminal(io::stdout()))).inspect_err(|_| hide())?;
         let (owner, kept) = (thread::current().id(), VecDeque::new());
         *taken() = Some(Taken { owner, is_lent: false, kept, last: None, wake: Box::new(wake) });
         Ok(Self { terminal: ManuallyDrop::new(terminal) })

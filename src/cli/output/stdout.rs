@@ -1,6 +1,5 @@
 //! Writes to standard output, which is only for results.
 
-use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +10,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::Serialize;
 
+use crate::cli::output::ascii::for_terminal;
 use crate::cli::output::screen::{self, Stream};
 use crate::cli::output::size::columns_of;
 use crate::cli::output::{live, pager};
@@ -65,8 +65,7 @@ pub(crate) fn has_no_reader() -> bool {
 /// Prints a result: escaped on a terminal, unchanged elsewhere. It is not an error if the reader has disappeared, as in `|
 /// head -1`.
 pub(crate) fn print(text: &str) -> Result<(), PrintError> {
-    let text = if io::stdout().is_terminal() { Cow::from(escape::block(text)) } else { Cow::from(text) };
-    write(&text)
+    if io::stdout().is_terminal() { write(&for_terminal(&escape::block(text))) } else { write(text) }
 }
 
 /// Prints a result in which lines of others are behind bars. Changed lines are in colour.
@@ -74,7 +73,7 @@ pub(crate) fn print_quoted(text: &str) -> Result<(), PrintError> {
     if anstream::AutoStream::choice(&io::stdout()) == anstream::ColorChoice::Never {
         return print(text);
     }
-    write(&coloured(text))
+    write(&for_stream(coloured(text)))
 }
 
 /// Escapes a text with bars, and colours its changed lines.
@@ -127,7 +126,8 @@ pub(crate) fn print_toned(lines: &[TonedLine]) -> Result<(), PrintError> {
         let [before, part, after] = parts.map(|at| escape::block(text.get(at).unwrap_or_default()));
         format!("{before}{style}{part}{style:#}{after}\n")
     };
-    write(&lines.iter().map(toned).collect::<String>())
+    let text = lines.iter().map(toned).collect::<String>();
+    write(&for_stream(text))
 }
 
 impl Tone {
@@ -143,6 +143,10 @@ impl Tone {
             Self::Quiet => Style::new().dimmed(),
         }
     }
+}
+
+fn for_stream(text: String) -> String {
+    if io::stdout().is_terminal() { for_terminal(&text).into_owned() } else { text }
 }
 
 fn write(text: &str) -> Result<(), PrintError> {
@@ -217,10 +221,14 @@ pub(crate) fn print_line(text: &str) -> Result<(), PrintError> {
 
 /// Prints an event, before the result.
 pub(crate) fn print_event(value: &impl Serialize) -> Result<(), PrintError> {
-    write_out(&format!("{}\n", escape::json(&serde_json::to_string(value)?)))
+    write_out(&json_line(value)?)
+}
+
+fn json_line(value: &impl Serialize) -> Result<String, PrintError> {
+    Ok(format!("{}\n", escape::json(&serde_json::to_string(value)?)))
 }
 
 /// Prints a result as one line of JSON, unchanged on a terminal.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), PrintError> {
-    print_line(&escape::json(&serde_json::to_string(value)?))
+    write(&json_line(value)?)
 }
