@@ -1,7 +1,6 @@
 //! Three hosts, whose clocks differ, share a server, while they are disturbed at random. If root runs it, they have networks of their own.
 //! Without `AGENT_CLI_TEST_SERVER`, this checks nothing.
 
-use std::fs;
 use std::rc::Rc;
 
 use crate::extent::sample_or_all;
@@ -9,8 +8,8 @@ use crate::network::Network;
 use crate::postgres;
 use crate::skewed_clock::off_by;
 use crate::small_disk::SmallDisk;
-use crate::trial::{ALONE, Host, LEASE, Program, Trial};
-use crate::world::{World, write_config};
+use crate::trial::{ALONE, Host, LEASE, Machine, Program, Trial};
+use crate::world::World;
 
 /// In a sample and in a whole run.
 const FAULTS: [usize; 2] = [15, 40];
@@ -28,7 +27,7 @@ fn no_chain_is_lost_and_no_agent_runs_twice() {
     let settings = format!("{LEASE}shared-directories = [\"{}\"]\n", project.project().display());
     let trial = Trial {
         hosts: CLOCKS.map(|clock| host(&url, clock, &settings)).into(),
-        overlaps: project.project().join("overlaps"),
+        project: project.project(),
         person: program_of(&project),
         spawn: Box::new(move |number| spawn(&project, number)),
         reply: "inner said yes",
@@ -42,15 +41,9 @@ fn host(url: &str, clock: &str, settings: &str) -> Host {
     let world = disk.as_ref().map_or_else(World::with_hooks, |disk| World::with_hooks_in(disk.path()));
     let world = world.within(network.enter()).with("AGENT_CLI_STORE", &network.url);
     let world = off_by(clock).into_iter().fold(world, |world, (name, value)| world.with(name, value));
-    let (home, state, settings) = (world.home(), world.state(), settings.to_owned());
-    let world = Rc::new(world);
-    let prepared = Rc::clone(&world);
-    let prepare = move || {
-        fs::create_dir_all(prepared.home()).expect("its disk has room");
-        write_config(&prepared, &settings);
-    };
-    prepare();
-    Host { network, disk, program: program_of(&world), state, folders: vec![home], prepare: Box::new(prepare) }
+    let machine = Machine { network, disk, state: world.state(), home: world.home(), settings: settings.to_owned() };
+    machine.prepare();
+    Host { machine, program: program_of(&Rc::new(world)) }
 }
 
 fn program_of(world: &Rc<World>) -> Program {

@@ -1,7 +1,6 @@
 //! Three hosts with the real `claude` share a server, while they are disturbed at random. Without `AGENT_CLI_TEST_SERVER`, this checks
 //! nothing.
 
-use std::fs;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -10,7 +9,7 @@ use crate::postgres;
 use crate::small_disk::SmallDisk;
 use crate::support::extent::sample_or_all;
 use crate::support::{Conversation, Item, MessagesApi, NEWEST, RealHome, Turn, claude};
-use crate::trial::{ALONE, Host, LEASE, Program, Trial};
+use crate::trial::{ALONE, Host, LEASE, Machine, Program, Trial};
 
 /// In a sample and in a whole run.
 const FAULTS: [usize; 2] = [10, 20];
@@ -64,7 +63,7 @@ fn no_chain_is_lost_and_no_agent_runs_twice() {
     };
     let trial = Trial {
         hosts: (0..HOSTS).map(|_| host(&url, RealHome::new(api.url()), &person, &shared)).collect(),
-        overlaps: project.join("overlaps"),
+        project: project.clone(),
         person: of_person(),
         spawn: Box::new(spawn),
         reply: REPLY,
@@ -78,14 +77,9 @@ fn host(url: &str, home: RealHome, person: &RealHome, shared: &str) -> Host {
     let disk = SmallDisk::new();
     let state = disk.as_ref().map_or(home.home(), SmallDisk::path).join("state");
     let program = program(&home, person.project(), &state, &network.url);
-    let (folders, shared) = (vec![home.home().join(".claude")], shared.to_owned());
-    let prepare = move || {
-        let folder = home.home().join(".config/agent-cli");
-        fs::create_dir_all(&folder).expect("its disk has room");
-        fs::write(folder.join("config.toml"), &shared).expect("its disk has room");
-    };
-    prepare();
-    Host { network, disk, program, state, folders, prepare: Box::new(prepare) }
+    let machine = Machine { network, disk, state, home: home.home().to_owned(), settings: shared.to_owned() };
+    machine.prepare();
+    Host { machine, program }
 }
 
 /// Commands in the project that all hosts share.

@@ -77,7 +77,11 @@ pub(crate) fn execute_as(url: &str, user: &str, sql: &str) -> Result<String, Str
 /// Ends all connections to a database.
 pub(crate) fn end_connections(url: &str) {
     let name = database(url);
-    run("postgres", &format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"));
+    let ends = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'");
+    // The server may recover from a crash.
+    while !psql("agent", "postgres", &ends).status.success() {
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Kills a process of the server, which then ends all others and recovers, as after a crash. Returns when it accepts connections again.

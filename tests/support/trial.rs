@@ -2,12 +2,15 @@
 //! one direction or both, the network becomes slow, their disks become full, and the server crashes.
 
 use std::fmt;
-use std::fs;
+use std::fs::{self, DirBuilder};
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -25,6 +28,8 @@ const SEED: &str = "AGENT_CLI_CRASH_SEED";
 const CHAINS: usize = 6;
 /// Longer than all leases and interruptions, and than a chain rests after a full disk.
 const PATIENCE: Duration = Duration::from_secs(400);
+/// The longest interruption, in milliseconds: several leases.
+const LONGEST: usize = 6000;
 /// How often it is looked at what takes seconds.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -33,23 +38,28 @@ pub(crate) const LEASE: &str = "lease = \"2s\"\n";
 /// A command that nothing else may run at the same time, with the name of an agent for `AGENT`: two would be two claudes of the same
 /// agent. A killed one leaves no lock behind. It takes longer than a lease, so that it still runs when another host may continue its
 /// agent, unless something ends it.
-pub(crate) const ALONE: &str =
-    "flock -n -E 9 AGENT.lock sh -c 'echo . >> AGENT.work; sleep 5' || echo overlap >> overlaps";
+pub(crate) const ALONE: &str = "flock -n -E 9 AGENT.lock sh -c 'echo AGENT works for 5 s: \
+    $(date +%T.%N) $AGENT_CLI_ATTEMPT $AGENT_CLI_STATE_DIR >> work; sleep 5' || \
+    echo AGENT works, too: $(date +%T.%N) $AGENT_CLI_ATTEMPT $AGENT_CLI_STATE_DIR >> overlaps";
 
 /// `agent-cli` with arguments, in an environment.
 pub(crate) type Program = Box<dyn Fn(&[&str]) -> Command>;
 
-/// A machine.
+/// A machine on which agents run.
 pub(crate) struct Host {
-    pub(crate) network: Network,
-    /// Where its home and its state are. `None`: only root can fill it.
-    pub(crate) disk: Option<SmallDisk>,
+    pub(crate) machine: Machine,
+    /// Commands on it.
     pub(crate) program: Program,
+}
+
+pub(crate) struct Machine {
+    pub(crate) network: Network,
+    /// Where its state is, or all it has. `None`: only root can fill it.
+    pub(crate) disk: Option<SmallDisk>,
     pub(crate) state: PathBuf,
-    /// What is lost with it, besides its state.
-    pub(crate) folders: Vec<PathBuf>,
-    /// Gives a new machine what it needs.
-    pub(crate) prepare: Box<dyn Fn()>,
+    pub(crate) home: PathBuf,
+    /// Its `config.toml`.
+    pub(crate) settings: String,
 }
 
 pub(crate) struct Trial {
@@ -60,8 +70,8 @@ pub(crate) struct Trial {
     pub(crate) spawn: Box<dyn Fn(usize) -> String>,
     /// What each chain replies.
     pub(crate) reply: &'static str,
-    /// Where agents write that one runs twice.
-    pub(crate) overlaps: PathBuf,
+    /// Where agents work, and write that one runs twice.
+    pub(crate) project: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -101,12 +111,20 @@ impl Host {
         let mut command = (self.program)(&["work"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it can be started")
     }
+}
+
+impl Machine {
+    pub(crate) fn prepare(&self) {
+        let folder = self.home.join(".config/agent-cli");
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder).expect("its disk has room");
+        fs::write(folder.join("config.toml"), &self.settings).expect("its disk has room");
+    }
 
     /// Returns when the cause is gone.
-    fn suffers(&self, fault: Fault, worker: &Child, time: Duration) {
+    fn suffers(&self, fault: Fault, worker: Pid, time: Duration) {
         // It may have ended, but its id is not given to another process before it was waited for.
         let signal = |signal| {
-            let _ = kill_process(Pid::from_child(worker), signal);
+            let _ = kill_process(worker, signal);
         };
         match fault {
             Fault::WorkerKilled => signal(Signal::KILL),
@@ -149,20 +167,19 @@ impl Host {
     }
 
     fn is_replaced(&self) {
-        loop {
+        // A process that becomes another program has no environment for a moment.
+        let mut quiet = 0;
+        while quiet < 3 {
             let processes = processes_of(&self.state);
-            if processes.is_empty() {
-                break;
-            }
+            quiet = if processes.is_empty() { quiet + 1 } else { 0 };
             processes.into_iter().for_each(Process::kill);
         }
-        for folder in self.folders.iter().chain([&self.state]) {
-            match fs::remove_dir_all(folder) {
-                Err(error) if folder.exists() => panic!("{}: {error}", folder.display()),
-                _ => {}
+        for folder in [&self.state, &self.home.join(".claude")] {
+            if let Err(error) = fs::remove_dir_all(folder) {
+                assert_eq!(error.kind(), ErrorKind::NotFound, "{}: {error}", folder.display());
             }
         }
-        (self.prepare)();
+        self.prepare();
     }
 }
 
@@ -180,18 +197,30 @@ impl Trial {
         let mut chance = Chance::new(seed);
         let mut chains = Vec::new();
         let mut workers: Vec<_> = self.hosts.iter().map(Host::work).collect();
-        for number in 0..faults {
+        let mut number = 0;
+        while number < faults {
             while self.unfinished().len() < CHAINS {
                 chains.push((self.spawn)(chains.len()));
             }
             self.answer();
-            let mut below = |end: usize| usize::try_from(chance.below(end as u64)).expect("it is small");
-            let (at, fault) = (below(self.hosts.len()), Fault::ALL[below(Fault::ALL.len())]);
-            let time = Duration::from_millis(chance.below(6000));
-            println!("fault {number}: {fault:?}, host {at}, {time:?}");
-            self.hosts[at].suffers(fault, &workers[at], time);
+            let first = number;
+            thread::scope(|scope| {
+                let mut below = |end: usize| usize::try_from(chance.below(end as u64)).expect("it is small");
+                let mut unharmed: Vec<_> =
+                    self.hosts.iter().map(|host| &host.machine).zip(&workers).enumerate().collect();
+                for _ in 0..=below(unharmed.len()) {
+                    let (at, (machine, worker)) = unharmed.swap_remove(below(unharmed.len()));
+                    let (fault, time) =
+                        (Fault::ALL[below(Fault::ALL.len())], Duration::from_millis(below(LONGEST) as u64));
+                    println!("{} fault {number} with {first}: {fault:?}, host {at}, {time:?}", Timestamp::now());
+                    number += 1;
+                    let worker = Pid::from_child(worker);
+                    scope.spawn(move || machine.suffers(fault, worker, time));
+                }
+            });
             thread::sleep(Duration::from_millis(chance.below(500)));
             self.keep_working(&mut workers);
+            self.has_no_overlaps();
         }
         let since = Instant::now();
         loop {
@@ -209,8 +238,7 @@ impl Trial {
             let shown = self.json(&["show", chain, "--json"]);
             assert_eq!((&shown["state"], &shown["reply"]), (&"done".into(), &self.reply.into()), "{shown:#}");
         }
-        let overlaps = fs::read_to_string(&self.overlaps).unwrap_or_default();
-        assert_eq!(overlaps, "", "an agent ran on two hosts at once");
+        self.has_no_overlaps();
         for worker in &workers {
             let _ = kill_process(Pid::from_child(worker), Signal::TERM);
         }
@@ -221,6 +249,20 @@ impl Trial {
         for host in &self.hosts {
             succeeds((host.program)(&["fsck"]));
         }
+    }
+
+    fn has_no_overlaps(&self) {
+        let text = |name: &str| fs::read_to_string(self.project.join(name)).unwrap_or_default();
+        let overlaps = text("overlaps");
+        let Some(agent) = overlaps.split_whitespace().next() else { return };
+        let work = text("work");
+        let work: Vec<_> = work.lines().filter(|line| line.starts_with(agent)).collect();
+        let number = |text: &str| text.trim_matches(|c: char| !c.is_ascii_digit()).to_owned();
+        let chains = self.json(&["ls", "--all", "--all-projects", "--json"]);
+        let of_agent = |chain: &&Value| number(chain["task"].as_str().unwrap_or_default()) == number(agent);
+        let chain = chains.as_array().expect("a list").iter().find(of_agent).expect("its chain");
+        let records = self.json(&["show", chain["id"].as_str().expect("an id"), "--json"]);
+        panic!("an agent ran twice at the same time: {overlaps}{work:#?}\n{records:#}");
     }
 
     fn keep_working(&self, workers: &mut [Child]) {
