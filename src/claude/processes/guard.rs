@@ -145,13 +145,18 @@ pub(crate) fn until(file: &Path) -> u64 {
     end.parse().ok().filter(|_| boot == *BOOT).unwrap_or_default()
 }
 
-/// Ends all processes of the agent but this one.
+/// Ends all processes of the agent but this one. Those below it are found at once, even on a machine with many processes.
 fn end() {
+    end_below();
     let text = |name: &str| env::var_os(name);
     let frame = text(FRAME).as_deref().and_then(OsStr::to_str).and_then(|frame| frame.parse().ok());
     if let (Some(frame), Some(state_dir)) = (frame, text(STATE_DIR)) {
         orphan_processes::end(Path::new(&state_dir), frame, LeftBy::Another { ended: None });
     }
+    end_below();
+}
+
+fn end_below() {
     let own = process_table::ancestors().next();
     for pid in own.and_then(process_table::below).unwrap_or_default() {
         // It may have ended itself in the meantime, which has the same effect.

@@ -150,7 +150,7 @@ impl HostLease {
 
     /// Whether agents of this process may continue to run, perhaps only for a while.
     pub(crate) fn holds(&self) -> bool {
-        self.kept().is_some_and(|kept| kept.age() < kept.terms.lease / 4 * 3)
+        self.kept().is_some_and(|kept| kept.age() < agents_run_for(kept.terms.lease))
     }
 
     /// Ends these agents, because nothing in this process follows them any longer.
@@ -195,8 +195,7 @@ impl Kept {
             thread::sleep(Duration::from_millis(guard::ENDS_WITHIN));
         }
         self.renewed.fetch_max(sent, Ordering::AcqRel);
-        // A guard needs less than a quarter of the lease to end its agent.
-        let end = sent + u64::try_from((self.terms.lease / 4 * 3).as_millis()).unwrap_or_default();
+        let end = sent + u64::try_from(agents_run_for(self.terms.lease).as_millis()).unwrap_or_default();
         // Another process of this host may have a longer lease. Where no start of the machine can be told from another, a time from before
         // the last one may be ahead.
         let is_longer = !has_lapsed && written > end && written < sent + LONGEST;
@@ -283,6 +282,11 @@ impl Kept {
         let is_over = locked(&self.is_over);
         *self.ended.wait_timeout(is_over, time).unwrap_or_else(PoisonError::into_inner).0
     }
+}
+
+/// How long agents may run after a renewal was sent. The rest of the lease is for their guards.
+fn agents_run_for(lease: Duration) -> Duration {
+    lease.saturating_sub((lease / 4).max(Duration::from_millis(guard::ENDS_WITHIN)))
 }
 
 /// Says until when agents may run on this host.
