@@ -57,6 +57,10 @@ pub(crate) struct Guard {
     #[arg(long)]
     until: Option<PathBuf>,
 
+    /// Since when the host had its lease
+    #[arg(long, default_value_t, allow_negative_numbers = true)]
+    since: i64,
+
     /// The program and its arguments
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
@@ -67,11 +71,11 @@ const KILLED: i32 = 137;
 
 impl Guard {
     pub(crate) fn run(self, _: &Context) -> Result<ExitStatus, CliError> {
-        let Self { runner, until, command } = self;
+        let Self { runner, until, since, command } = self;
         let mut program = Command::new(command.first().map_or(OsStr::new(""), OsString::as_os_str));
         program.args(command.iter().skip(1));
         let ended = match until {
-            Some(until) => guard::run(Guarded { runner, until, command: program }),
+            Some(until) => guard::run(Guarded { runner, until, since, command: program }),
             None => guard::tether(runner, program).map_or(Ok(None), Err),
         };
         let ended = ended.map_err(|error| CliError::failed(format!("claude cannot be started: {error}")))?;

@@ -26,8 +26,9 @@ pub(crate) const CLOCKS_AGREE_WITHIN: SignedDuration = SignedDuration::from_mins
 /// The lease of this host after a renewal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Renewed {
-    /// Whether the lease had ended before: other hosts may have taken chains, and be running their agents.
-    pub(crate) has_lapsed: bool,
+    /// Since when the host has had its lease without a break, in milliseconds of the server's clock. In a break, other hosts may have
+    /// taken its chains.
+    pub(crate) since: i64,
     /// Whether the host starts no more agents.
     pub(crate) is_draining: bool,
     /// How far the clock of this host is ahead of the server's; negative: behind.

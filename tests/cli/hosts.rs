@@ -1,6 +1,7 @@
 //! Hosts that share a PostgreSQL server, and are lost. Without `AGENT_CLI_TEST_SERVER`, these tests check nothing.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use rustix::process::Signal;
@@ -352,6 +353,72 @@ fn a_host_that_cannot_reach_the_server_ends_its_agents_before_others_continue_th
     assert_eq!((&shown["state"], &shown["reply"]), (&"done".into(), &"ok".into()));
     one.run(&["fsck"]).succeeds();
     other.run(&["fsck"]).succeeds();
+}
+
+#[test]
+fn an_agent_whose_start_is_confirmed_after_the_lease_does_not_run() {
+    let Some(url) = std::env::var_os("AGENT_CLI_TEST_SERVER").map(|_| postgres::new_database()) else { return };
+    let network = Network::new(&url);
+    let hosts = [&network.url, &url].map(|url| World::with_hooks().with("AGENT_CLI_STORE", url));
+    share(&hosts);
+    let [one, other] = hosts;
+    let gate = one.gate("gate");
+    one.file("root.md", "ask When?\nhold gate\nrun echo worked >> marks\nreply ok\n");
+    let id = one.spawn_paused("root.md");
+    let lost = name(&one);
+    other.answer("tomorrow");
+    let commit = Commit::of_attempts(&url);
+    let resume = one.command(["resume", &id]).start();
+    commit.is_reached();
+    network.has_no_replies(true);
+    commit.goes_on();
+    lease_ends(&other, &lost);
+    let second = other.command(["resume", &id]).start();
+    gate.reached_by(1);
+    // Another process of the same host gets a new lease.
+    network.holds_replies_of_now(true);
+    network.has_no_replies(false);
+    let mut work = one.command(["work"]).start();
+    wait_until("it has a lease again", || !seen(&other, &lost)["lease_ends"].is_null());
+    network.holds_replies_of_now(false);
+    gate.open_for_one();
+    second.ends().prints("ok");
+    resume.ends();
+    work.signal(Signal::TERM);
+    wait_until("it ends", || work.has_ended());
+    assert_eq!((one.starts(), other.starts(), one.marks().as_str()), (1, 1, "worked\n"));
+    one.run(&["fsck"]).succeeds();
+}
+
+/// Holds the commits that begin attempts.
+struct Commit(tempfile::TempDir);
+
+impl Commit {
+    fn of_attempts(url: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        // The server runs as another user.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).expect("it is ours");
+        let at = folder.path().display();
+        let held = format!(
+            "CREATE FUNCTION public.held() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+               COPY (SELECT 1) TO '{at}/reached';
+               WHILE pg_stat_file('{at}/open', true) IS NULL LOOP PERFORM pg_sleep(0.01); END LOOP;
+               RETURN NULL;
+             END $$;
+             CREATE CONSTRAINT TRIGGER held AFTER INSERT ON agent_cli.attempts DEFERRABLE INITIALLY DEFERRED
+               FOR EACH ROW EXECUTE FUNCTION public.held()"
+        );
+        postgres::execute(url, &held);
+        Self(folder)
+    }
+
+    fn is_reached(&self) {
+        wait_until("an attempt begins", || self.0.path().join("reached").exists());
+    }
+
+    fn goes_on(&self) {
+        fs::write(self.0.path().join("open"), "").expect("it is writable");
+    }
 }
 
 #[test]

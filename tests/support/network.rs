@@ -23,6 +23,10 @@ pub(crate) struct Network {
     is_mute: Arc<AtomicBool>,
     /// Whether what is sent to the host is held back.
     is_deaf: Arc<AtomicBool>,
+    /// How many connections there have been.
+    connections: Arc<AtomicU64>,
+    /// On how many of the first connections what is sent to the host is held back.
+    deaf: Arc<AtomicU64>,
     /// How long each message takes, in milliseconds.
     delay: Arc<AtomicU64>,
     /// The address of the same database.
@@ -59,17 +63,23 @@ impl Network {
             };
         let url = format!("postgres://agent@{own}/{database}{options}");
         let [is_mute, is_deaf] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
-        let network = Self { is_mute, is_deaf, delay: Arc::default(), url, folder, namespace };
-        let (held, delay) = ([Arc::clone(&network.is_mute), Arc::clone(&network.is_deaf)], Arc::clone(&network.delay));
+        let [connections, deaf, delay] = [(); 3].map(|()| Arc::new(AtomicU64::new(0)));
+        let network = Self { is_mute, is_deaf, connections, deaf, delay, url, folder, namespace };
+        let (is_mute, is_deaf) = (Arc::clone(&network.is_mute), Arc::clone(&network.is_deaf));
+        let (connections, deaf) = (Arc::clone(&network.connections), Arc::clone(&network.deaf));
+        let delay = Arc::clone(&network.delay);
         thread::spawn(move || {
             for client in clients {
                 let Ok(server) = UnixStream::connect(&server) else { return };
                 let server = OwnedFd::from(server);
-                for ((from, to), held) in [(&client, &server), (&server, &client)].into_iter().zip(&held) {
-                    let [from, to] = [from, to].map(|end| File::from(end.try_clone().expect("a socket")));
-                    let (held, delay) = (Arc::clone(held), Arc::clone(&delay));
-                    thread::spawn(move || forward(from, to, &held, &delay));
-                }
+                let number = connections.fetch_add(1, Ordering::AcqRel);
+                let ends = || [&client, &server].map(|end| File::from(end.try_clone().expect("a socket")));
+                let ([host, to_server], [to_host, server]) = (ends(), ends());
+                let (is_mute, is_deaf, deaf) = (Arc::clone(&is_mute), Arc::clone(&is_deaf), Arc::clone(&deaf));
+                let [delay, of_replies] = [(); 2].map(|()| Arc::clone(&delay));
+                thread::spawn(move || forward(host, to_server, || is_mute.load(Ordering::Acquire), &delay));
+                let is_held = move || is_deaf.load(Ordering::Acquire) || number < deaf.load(Ordering::Acquire);
+                thread::spawn(move || forward(server, to_host, is_held, &of_replies));
             }
         });
         network
@@ -96,6 +106,12 @@ impl Network {
         }
     }
 
+    /// No reply arrives on the connections that exist. Others are not affected. Only on the network of this machine.
+    pub(crate) fn holds_replies_of_now(&self, holds: bool) {
+        let connections = if holds { self.connections.load(Ordering::Acquire) } else { 0 };
+        self.deaf.store(connections, Ordering::Release);
+    }
+
     /// Makes each message take this long.
     pub(crate) fn is_slow(&self, delay: Duration) {
         self.delay.store(u64::try_from(delay.as_millis()).expect("it is short"), Ordering::Release);
@@ -110,11 +126,11 @@ impl Network {
     }
 }
 
-fn forward(mut from: File, mut to: File, is_held: &AtomicBool, delay: &AtomicU64) {
+fn forward(mut from: File, mut to: File, is_held: impl Fn() -> bool, delay: &AtomicU64) {
     let mut buffer = [0; 16 * 1024];
     while let Ok(read) = from.read(&mut buffer) {
         thread::sleep(Duration::from_millis(delay.load(Ordering::Acquire)));
-        while is_held.load(Ordering::Acquire) {
+        while is_held() {
             thread::sleep(Duration::from_millis(5));
         }
         if read == 0 || to.write_all(&buffer[..read]).is_err() {

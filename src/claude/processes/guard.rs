@@ -35,15 +35,17 @@ pub(crate) const ENDS_WITHIN: u64 = 1000;
 pub(crate) struct Guarded {
     /// The process id of its runner.
     pub(crate) runner: u32,
-    /// The file that says until when it may run, by [`now`].
+    /// The file with the host's [`Permit`].
     pub(crate) until: PathBuf,
+    /// Since when the host had had its lease before the agent's attempt was recorded.
+    pub(crate) since: i64,
     pub(crate) command: Command,
 }
 
 /// The same command with a guard, a process that ends as its program does.
-pub(crate) fn guarded(command: &Command, own_program: &Path, until: &Path) -> Command {
+pub(crate) fn guarded(command: &Command, own_program: &Path, until: &Path, since: i64) -> Command {
     let mut guard = Command::new(own_program);
-    guard.arg(NAME).arg(process::id().to_string()).arg("--until").arg(until).arg("--");
+    guard.arg(NAME).arg(process::id().to_string()).arg("--until").arg(until).arg(format!("--since={since}")).arg("--");
     guard.arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {
@@ -106,11 +108,14 @@ pub(crate) fn run(guarded: Guarded) -> io::Result<Option<ExitStatus>> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(guard(guarded))
 }
 
-async fn guard(Guarded { runner, until, command }: Guarded) -> io::Result<Option<ExitStatus>> {
+async fn guard(Guarded { runner, until, since, command }: Guarded) -> io::Result<Option<ExitStatus>> {
     let mut orphaned = signal(SignalKind::user_defined1())?;
     // These are for the program, whose group this process is in.
     let _ignored = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
-    let may_run = || parent_id() == runner && now() < self::until(&until);
+    let may_run = || {
+        let permit = Permit::read(&until);
+        parent_id() == runner && permit.since == since && now() < permit.end
+    };
     if !may_run() {
         return Ok(None);
     }
@@ -133,16 +138,33 @@ async fn guard(Guarded { runner, until, command }: Guarded) -> io::Result<Option
 static BOOT: LazyLock<String> =
     LazyLock::new(|| fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned());
 
-/// The content of the file that says until when agents may run.
-pub(crate) fn until_text(end: u64) -> String {
-    format!("{end} {}", *BOOT)
+/// Which agents of a host may run, and until when. The host writes it to a file whenever it renews its lease.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Permit {
+    /// The end, by [`now`].
+    pub(crate) end: u64,
+    /// Since when the host has had its lease without a break, by another clock. Agents whose attempts were recorded before may be running
+    /// on another host.
+    pub(crate) since: i64,
 }
 
-/// Until when agents may run; 0 if that is unknown, or was written before the machine was started again.
-pub(crate) fn until(file: &Path) -> u64 {
-    let text = fs::read_to_string(file).unwrap_or_default();
-    let (end, boot) = text.split_once(' ').unwrap_or_default();
-    end.parse().ok().filter(|_| boot == *BOOT).unwrap_or_default()
+impl Permit {
+    /// Permits nothing if that is unknown, or was written before the machine was started again.
+    pub(crate) fn read(file: &Path) -> Self {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let mut words = text.split(' ');
+        let (end, since) =
+            (words.next().and_then(|end| end.parse().ok()), words.next().and_then(|since| since.parse().ok()));
+        match (end, since, words.next()) {
+            (Some(end), Some(since), Some(boot)) if boot == *BOOT => Self { end, since },
+            _ => Self::default(),
+        }
+    }
+
+    /// The content of the file.
+    pub(crate) fn text(self) -> String {
+        format!("{} {} {}", self.end, self.since, *BOOT)
+    }
 }
 
 /// Ends all processes of the agent but this one. Those below it are found at once, even on a machine with many processes.
@@ -177,12 +199,12 @@ mod tests {
     fn the_command_keeps_its_arguments_environment_and_directory() {
         let mut command = Command::new("/usr/bin/claude");
         command.args(["-p", "--", "x y"]).env("A", "1").env_remove("B").current_dir("/srv");
-        let guarded = guarded(&command, Path::new("/usr/bin/agent-cli"), Path::new("/state/lease"));
+        let guarded = guarded(&command, Path::new("/usr/bin/agent-cli"), Path::new("/state/lease"), 7);
         let words: Vec<_> = guarded.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
         let own = process::id().to_string();
         assert_eq!(
             words,
-            ["guard", own.as_str(), "--until", "/state/lease", "--", "/usr/bin/claude", "-p", "--", "x y"]
+            ["guard", own.as_str(), "--until", "/state/lease", "--since=7", "--", "/usr/bin/claude", "-p", "--", "x y"]
         );
         assert_eq!(guarded.get_envs().collect::<Vec<_>>(), command.get_envs().collect::<Vec<_>>());
         assert_eq!(guarded.get_current_dir(), Some(Path::new("/srv")));
@@ -194,27 +216,33 @@ mod tests {
         let file = temp.path().join("lease");
         let read = |text: &str| {
             fs::write(&file, text).unwrap();
-            until(&file)
+            Permit::read(&file)
         };
-        assert_eq!([read(&until_text(7)), read("7 another"), read("7"), read("")], [7, 0, 0, 0]);
+        let permit = Permit { end: 7, since: -1 };
+        let none = Permit::default();
+        let found = [read(&permit.text()), read("7 -1 another"), read("7"), read("")];
+        assert_eq!(found, [permit, none, none, none]);
     }
 
     #[test]
     fn nothing_is_started_without_its_runner_or_without_a_lease() {
         let temp = tempfile::tempdir().unwrap();
         let until = temp.path().join("lease");
-        let started = |runner, until: &Path| {
+        let started = |runner, permit: Option<Permit>| {
+            if let Some(permit) = permit {
+                fs::write(&until, permit.text()).unwrap();
+            }
             let made = temp.path().join("made");
             let mut command = Command::new("touch");
             command.arg(&made);
-            let ended = run(Guarded { runner, until: until.to_owned(), command }).unwrap();
+            let ended = run(Guarded { runner, until: until.clone(), since: 7, command }).unwrap();
             ended.is_some() && made.exists()
         };
-        assert!(!started(parent_id(), &until), "there is no lease");
-        fs::write(&until, until_text(now().saturating_sub(1))).unwrap();
-        assert!(!started(parent_id(), &until), "it has ended");
-        fs::write(&until, until_text(now() + 60_000)).unwrap();
-        assert!(!started(1, &until), "another process runs it");
-        assert!(started(parent_id(), &until));
+        let permit = |end, since| Some(Permit { end, since });
+        assert!(!started(parent_id(), None), "there is no lease");
+        assert!(!started(parent_id(), permit(now().saturating_sub(1), 7)), "it has ended");
+        assert!(!started(parent_id(), permit(now() + 60_000, 8)), "it had ended in the meantime");
+        assert!(!started(1, permit(now() + 60_000, 7)), "another process runs it");
+        assert!(started(parent_id(), permit(now() + 60_000, 7)));
     }
 }

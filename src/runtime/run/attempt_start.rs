@@ -14,7 +14,7 @@ use crate::claude::environment::config_dir::config_dir;
 use crate::claude::installation::version::ResultInput;
 use crate::claude::invocation::{self, Invocation};
 use crate::claude::options::limits_left::{self, Left};
-use crate::claude::processes::guard;
+use crate::claude::processes::guard::{self, Permit};
 use crate::claude::processes::orphan_processes::{self, LeftBy};
 use crate::claude::processes::process::{HeldInput, Running};
 use crate::claude::settings::of_project;
@@ -197,6 +197,8 @@ struct Recorded {
     /// What it continues.
     transcript: Option<PathBuf>,
     launch: Launch,
+    /// What permitted this host to record it, if hosts share the database.
+    permit: Permit,
 }
 
 impl Starting<'_> {
@@ -237,12 +239,22 @@ impl Starting<'_> {
                 messages: messages.iter().map(|message| message.id).collect(),
                 summarises: frame.checkpoint.filter(|_| self.is_summary()),
             };
+            // The answer of the server may come when this host has lost its lease, and has another one.
+            let permit = Permit::read(&store.dir().lease_end());
             let refused = match store.begin(frame.id, &attempt) {
                 Ok(()) => {
                     let results = attempt.given.len();
                     tracing::debug!(attempt = %id, session = %frame.session, results, "the attempt begins");
                     let takes_message = message.is_some();
-                    return Ok(Ok(Recorded { id, text, takes_message, prompt, transcript, launch: restored.launch }));
+                    return Ok(Ok(Recorded {
+                        id,
+                        text,
+                        takes_message,
+                        prompt,
+                        transcript,
+                        launch: restored.launch,
+                        permit,
+                    }));
                 }
                 // The prompt contains an answer that was replaced, or the failure of a child that is retried.
                 Err(StoreError::ResultChanged(_)) if can_run(store, frame.id, self.tried)? => continue,
@@ -278,7 +290,7 @@ impl Starting<'_> {
     fn run(self, recorded: Recorded, lease: Lease) -> Result<AttemptStart, RuntimeError> {
         let Self { store, own, frame, program, way, hooks, output_from, .. } = self;
         let is_summary = self.is_summary();
-        let Recorded { id, text, takes_message, prompt, transcript, launch } = recorded;
+        let Recorded { id, text, takes_message, prompt, transcript, launch, permit } = recorded;
         let launch = match limits_used::left(store, &own.prices, frame, &launch.args)? {
             Left::Some(args) if is_summary => {
                 let hooks_run = hooks && !ways::are_hooks_disabled(frame);
@@ -321,7 +333,7 @@ impl Starting<'_> {
         };
         let mut command = invocation.command();
         if store.hosts().is_some() {
-            command = guard::guarded(&command, &own.own_program, &store.dir().lease_end());
+            command = guard::guarded(&command, &own.own_program, &store.dir().lease_end(), permit.since);
         }
         let holds_input = takes_message && program.result_input == Some(ResultInput::Pipe);
         let held = if holds_input {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-use crate::claude::processes::guard::{self, now};
+use crate::claude::processes::guard::{self, Permit, now};
 use crate::claude::processes::orphan_processes::{self, LeftBy};
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
@@ -179,7 +179,7 @@ impl Kept {
         // A drained host still learns when it may start agents again.
         let lease = if lets_it_end { Duration::ZERO } else { self.terms.lease };
         let terms = Terms { lease, runs_agents: self.has_agents(), ..self.terms.clone() };
-        let Renewed { has_lapsed, is_draining, ahead } = hosts.renew(&terms)?;
+        let Renewed { since, is_draining, ahead } = hosts.renew(&terms)?;
         self.looked.store(sent, Ordering::Release);
         self.is_draining.store(is_draining, Ordering::Release);
         let off = if ahead.abs() > CLOCKS_AGREE_WITHIN { ahead.as_millis() } else { 0 };
@@ -188,18 +188,13 @@ impl Kept {
             return Ok(());
         }
         let file = store.dir().lease_end();
-        let written = guard::until(&file);
-        // Only a machine that was suspended without noticing finds this. Its agents may run elsewhere.
-        if has_lapsed && sent < written + guard::ENDS_WITHIN {
-            write_end(&file, 0)?;
-            thread::sleep(Duration::from_millis(guard::ENDS_WITHIN));
-        }
+        let written = Permit::read(&file);
         self.renewed.fetch_max(sent, Ordering::AcqRel);
         let end = sent + u64::try_from(agents_run_for(self.terms.lease).as_millis()).unwrap_or_default();
         // Another process of this host may have a longer lease. Where no start of the machine can be told from another, a time from before
-        // the last one may be ahead.
-        let is_longer = !has_lapsed && written > end && written < sent + LONGEST;
-        if is_longer { Ok(()) } else { write_end(&file, end) }
+        // the last one may be ahead. An answer that took longer than the lease says nothing about the present.
+        let is_longer = written.since == since && written.end > end && written.end < sent + LONGEST;
+        if is_longer || end <= now() { Ok(()) } else { write_permit(&file, Permit { end, since }) }
     }
 
     /// How long ago the last confirmed renewal was sent.
@@ -289,10 +284,8 @@ fn agents_run_for(lease: Duration) -> Duration {
     lease.saturating_sub((lease / 4).max(Duration::from_millis(guard::ENDS_WITHIN)))
 }
 
-/// Says until when agents may run on this host.
-fn write_end(file: &Path, end: u64) -> Result<(), RuntimeError> {
-    let written =
-        replace(Step::Renew, file, Durability::Process, |file| file.write_all(guard::until_text(end).as_bytes()));
+fn write_permit(file: &Path, permit: Permit) -> Result<(), RuntimeError> {
+    let written = replace(Step::Renew, file, Durability::Process, |file| file.write_all(permit.text().as_bytes()));
     written.map_err(while_trying("write the lease"))
 }
 

@@ -32,6 +32,7 @@ const HOSTS: &str = "
 CREATE TABLE hosts (
     name TEXT COLLATE \"C\" PRIMARY KEY,
     seen BIGINT NOT NULL,
+    since BIGINT NOT NULL,
     expires BIGINT NOT NULL,
     is_draining BOOLEAN NOT NULL DEFAULT FALSE,
     labels TEXT COLLATE \"C\" NOT NULL,

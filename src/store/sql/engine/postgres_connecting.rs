@@ -20,12 +20,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The pause before each retry.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The settings of every transaction. The timeouts limit how long a process that hangs in a transaction can block others. All
+/// The settings of every transaction. The timeouts limit how long a process that hangs in a transaction, or a host that is lost in one,
+/// can block others: not until they lose their leases, which they renew every 15 seconds and which end after 45, and not until they give
+/// up waiting. All
 /// statements have the indices that they need, whatever the server's statistics say, and compiling them takes longer than
 /// executing them.
 const SETTINGS: [&str; 7] = [
-    "search_path TO agent_cli", "lock_timeout = '10s'", "client_min_messages = 'warning'",
-    "idle_in_transaction_session_timeout = '60s'", "standard_conforming_strings = on", "jit = off",
+    "search_path TO agent_cli", "lock_timeout = '25s'", "client_min_messages = 'warning'",
+    "idle_in_transaction_session_timeout = '20s'", "standard_conforming_strings = on", "jit = off",
     "enable_seqscan = off",
 ];
 

@@ -21,7 +21,9 @@ pub(super) use clock;
 
 /// A host that starts nothing, because it is drained or its clock is off, gives its chains to others as soon as no agent of it runs.
 const RENEW: &str = concat!(
-    "INSERT INTO hosts (name, seen, expires, labels, program) VALUES (?1, ",
+    "INSERT INTO hosts (name, seen, since, expires, labels, program) VALUES (?1, ",
+    clock!(),
+    ", ",
     clock!(),
     ", ",
     clock!(),
@@ -29,12 +31,13 @@ const RENEW: &str = concat!(
     clock!(),
     " - ?6) > ?7 THEN 0 ELSE ?2 END, ?3, ?4)
      ON CONFLICT (name) DO UPDATE SET seen = excluded.seen,
+       since = CASE WHEN hosts.expires > ",
+    clock!(),
+    " THEN hosts.since ELSE excluded.since END,
        expires = CASE WHEN hosts.is_draining AND NOT ?5 THEN hosts.expires ELSE GREATEST(hosts.expires, excluded.expires) END,
        labels = excluded.labels, program = excluded.program, database_user = excluded.database_user
-     RETURNING is_draining, seen"
+     RETURNING is_draining, seen, since"
 );
-
-const LAPSED: &str = concat!("SELECT expires <= ", clock!(), " AS has_lapsed FROM hosts WHERE name = ?1 FOR UPDATE");
 
 pub(super) fn renew(connection: &Connection, terms: &Terms) -> TxResult<Renewed> {
     // Whoever starts nothing has no lease, and can still watch.
@@ -43,15 +46,13 @@ pub(super) fn renew(connection: &Connection, terms: &Terms) -> TxResult<Renewed>
     }
     let lease = i64::try_from(terms.lease.as_millis()).unwrap_or(i64::MAX);
     let (labels, program) = (terms.labels.to_string(), env!("CARGO_PKG_VERSION"));
-    // A host without a row was never seen, or was forgotten.
-    let has_lapsed = connection.read_first(LAPSED, [connection.host()], |row| row.get("has_lapsed"))?.unwrap_or(true);
-    let read = |row: &Row<'_>| Ok((row.get("is_draining")?, row.get::<_, i64>("seen")?));
+    let read = |row: &Row<'_>| Ok((row.get("is_draining")?, row.get::<_, i64>("seen")?, row.get("since")?));
     let own = Timestamp::now().as_millisecond();
     let most = i64::try_from(CLOCKS_AGREE_WITHIN.as_millis()).unwrap_or(i64::MAX);
     let values = (connection.host(), lease, labels, program, terms.runs_agents, own, most);
-    let (is_draining, seen) = connection.read_one(RENEW, values, read)?;
+    let (is_draining, seen, since) = connection.read_one(RENEW, values, read)?;
     let ahead = SignedDuration::from_millis(Timestamp::now().as_millisecond() - seen);
-    Ok(Renewed { has_lapsed, is_draining, ahead })
+    Ok(Renewed { since, is_draining, ahead })
 }
 
 /// How far the clock of this host is ahead of the server's.
