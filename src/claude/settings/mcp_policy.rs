@@ -29,11 +29,16 @@ pub(crate) fn forbidding(cwd: &Path, launch: &Launch) -> Option<Policy> {
     }
     let files = user_hooks::files(cwd, launch).into_iter();
     let settings: Vec<_> = files.filter_map(|file| Some((user_hooks::read(&file)?, file))).collect();
-    forbids(&settings)
+    forbids(&settings, &managed_folder())
 }
 
-/// The policy in these settings that forbids the server.
-fn forbids(files: &[(Value, PathBuf)]) -> Option<Policy> {
+/// The policy in these settings that forbids the server. `managed`: the folder of those that only an administrator writes.
+fn forbids(files: &[(Value, PathBuf)], managed: &Path) -> Option<Policy> {
+    let no_options =
+        files.iter().find(|(settings, file)| file.starts_with(managed) && settings["disableSideloadFlags"] == true);
+    if let Some((_, file)) = no_options {
+        return Some(Policy { file: file.clone(), remedy: "allow the calls by rules in settings instead" });
+    }
     let named = |entry: &Value| entry["serverName"] == SERVER;
     let of_command = |entry: &Value| {
         let program = entry["serverCommand"][0].as_str().map(Path::new);
@@ -83,7 +88,7 @@ mod tests {
             (json!({"deniedMcpServers": [{"serverName": "agent-cli"}]}), true),
             (json!({"deniedMcpServers": [{"serverCommand": ["/usr/bin/agent-cli", "permission"]}]}), true),
         ] {
-            assert_eq!(forbids(&[(settings.clone(), "/s".into())]).is_some(), expected, "{settings}");
+            assert_eq!(forbids(&[(settings.clone(), "/s".into())], Path::new("/m")).is_some(), expected, "{settings}");
         }
     }
 
@@ -91,7 +96,8 @@ mod tests {
     fn lists_of_allowed_servers_are_joined_and_those_of_denied_ones_count_alone() {
         let [first, second] = [Path::new("/first"), Path::new("/second")];
         let forbidding = |one: &Value, two: &Value| {
-            forbids(&[(one.clone(), first.into()), (two.clone(), second.into())]).map(|policy| policy.file)
+            forbids(&[(one.clone(), first.into()), (two.clone(), second.into())], Path::new("/m"))
+                .map(|policy| policy.file)
         };
         let allows = |name: &str| json!({"allowedMcpServers": [{"serverName": name}]});
         assert_eq!(forbidding(&allows("agent-cli"), &allows("github")), None);
@@ -99,6 +105,15 @@ mod tests {
         assert_eq!(forbidding(&allows("github"), &allows("other")).as_deref(), Some(first));
         let denies = json!({"deniedMcpServers": [{"serverName": "agent-cli"}]});
         assert_eq!(forbidding(&allows("agent-cli"), &denies).as_deref(), Some(second));
+    }
+
+    #[test]
+    fn only_managed_settings_can_forbid_to_name_servers() {
+        let settings = json!({"disableSideloadFlags": true});
+        let [managed, own] = ["/m/managed-settings.json", "/home/.claude/settings.json"].map(PathBuf::from);
+        let forbidding = |file: &PathBuf| forbids(&[(settings.clone(), file.clone())], Path::new("/m"));
+        assert_eq!(forbidding(&managed).map(|policy| policy.file), Some(managed));
+        assert_eq!(forbidding(&own), None);
     }
 
     #[test]

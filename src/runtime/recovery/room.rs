@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Access;
+
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::transcript::locate;
 use crate::core::chain::frame::Frame;
@@ -21,8 +23,16 @@ pub(crate) fn missing(frame: &Frame) -> Option<PathBuf> {
 #[must_use]
 pub(crate) fn unusable(frame: &Frame) -> Option<(PathBuf, io::Error)> {
     let folder = folder_of(frame)?;
-    let found = fs::symlink_metadata(locate::expected(&folder, &frame.cwd, frame.session));
-    found.err().filter(|error| error.kind() != io::ErrorKind::NotFound).map(|error| (folder, error))
+    let session = locate::expected(&folder, &frame.cwd, frame.session);
+    let found = fs::symlink_metadata(&session).err().filter(|error| error.kind() != io::ErrorKind::NotFound);
+    found.or_else(|| unwritable(&session)).map(|error| (folder, error))
+}
+
+/// Why a file or folder, or the first folder above it that exists, cannot be written to.
+pub(crate) fn unwritable(file: &Path) -> Option<io::Error> {
+    let existing = file.ancestors().find(|path| path.exists())?;
+    let needed = if existing.is_dir() { Access::WRITE_OK | Access::EXEC_OK } else { Access::WRITE_OK };
+    rustix::fs::access(existing, needed).err().map(io::Error::from)
 }
 
 /// The folder in which Claude Code keeps the session of `frame`.
