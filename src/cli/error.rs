@@ -17,6 +17,7 @@ use crate::core::housekeeping::archive::BadArchive;
 use crate::core::id::{BadId, FrameId};
 use crate::core::text::shell::shell_path;
 use crate::runtime::RuntimeError;
+use crate::runtime::recovery::room;
 use crate::runtime::requests::fork::BadSource;
 use crate::store::{ArchiveError, StoreError};
 
@@ -248,7 +249,7 @@ impl From<RuntimeError> for CliError {
             RuntimeError::Io { source, .. } => of_files(message, &source),
             RuntimeError::ClaudeFolder { folder, source, .. } => match source.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => of_files(message, &source),
-                _ => Self::failed(message).hint(hints::claude_folder(&folder)),
+                _ => Self::failed(message).hint(room::remedy(&folder)),
             },
             RuntimeError::ForeignSession { transcript, .. } => {
                 let place = shell_path(&transcript);

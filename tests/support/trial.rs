@@ -107,9 +107,31 @@ impl Fault {
 }
 
 impl Host {
-    fn work(&self) -> Child {
+    fn work(&self) -> Worker {
         let mut command = (self.program)(&["work"]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it can be started")
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Worker(command.spawn().expect("it can be started"))
+    }
+}
+
+/// `agent-cli work`. A test that fails leaves nothing of it behind.
+struct Worker(Child);
+
+impl Worker {
+    /// It is not given to another process before its end was noticed.
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.0)
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.0.try_wait().expect("it is a child").is_some()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -122,7 +144,7 @@ impl Machine {
 
     /// Returns when the cause is gone.
     fn suffers(&self, fault: Fault, worker: Pid, time: Duration) {
-        // It may have ended, but its id is not given to another process before it was waited for.
+        // It may have ended.
         let signal = |signal| {
             let _ = kill_process(worker, signal);
         };
@@ -214,7 +236,7 @@ impl Trial {
                         (Fault::ALL[below(Fault::ALL.len())], Duration::from_millis(below(LONGEST) as u64));
                     println!("{} fault {number} with {first}: {fault:?}, host {at}, {time:?}", Timestamp::now());
                     number += 1;
-                    let worker = Pid::from_child(worker);
+                    let worker = worker.pid();
                     scope.spawn(move || machine.suffers(fault, worker, time));
                 }
             });
@@ -240,10 +262,10 @@ impl Trial {
         }
         self.has_no_overlaps();
         for worker in &workers {
-            let _ = kill_process(Pid::from_child(worker), Signal::TERM);
+            let _ = kill_process(worker.pid(), Signal::TERM);
         }
         for mut worker in workers {
-            within_patience("it ends", || worker.try_wait().expect("it is a child").is_some());
+            within_patience("it ends", || worker.has_ended());
         }
         self.forget_hosts();
         for host in &self.hosts {
@@ -256,7 +278,7 @@ impl Trial {
         let overlaps = text("overlaps");
         let Some(agent) = overlaps.split_whitespace().next() else { return };
         let work = text("work");
-        let work: Vec<_> = work.lines().filter(|line| line.starts_with(agent)).collect();
+        let work: Vec<_> = work.lines().filter(|line| line.starts_with(&format!("{agent} "))).collect();
         let number = |text: &str| text.trim_matches(|c: char| !c.is_ascii_digit()).to_owned();
         let chains = self.json(&["ls", "--all", "--all-projects", "--json"]);
         let of_agent = |chain: &&Value| number(chain["task"].as_str().unwrap_or_default()) == number(agent);
@@ -265,9 +287,9 @@ impl Trial {
         panic!("an agent ran twice at the same time: {overlaps}{work:#?}\n{records:#}");
     }
 
-    fn keep_working(&self, workers: &mut [Child]) {
+    fn keep_working(&self, workers: &mut [Worker]) {
         for (host, worker) in self.hosts.iter().zip(workers) {
-            if worker.try_wait().expect("it is a child").is_some() {
+            if worker.has_ended() {
                 *worker = host.work();
             }
         }

@@ -34,8 +34,11 @@ pub(crate) enum LeftBy {
 
 impl LeftBy {
     /// The runner of an attempt that the process `runner` ran from `began` to `ended`. Another process may have had this
-    /// process's number.
-    pub(crate) fn new(runner: u32, began: Timestamp, ended: Option<Timestamp>) -> Self {
+    /// process's number. If it ran on another host, its number and the clock of that host say nothing here.
+    pub(crate) fn new(is_elsewhere: bool, runner: u32, began: Timestamp, ended: Option<Timestamp>) -> Self {
+        if is_elsewhere {
+            return Self::Another { ended: None };
+        }
         let is_since = children::kept_since().is_some_and(|since| began >= since);
         if runner == process::id() && is_since { Self::This } else { Self::Another { ended } }
     }
@@ -254,6 +257,14 @@ mod tests {
             drop(stranger.stdin.take());
             assert_eq!(stranger.wait().unwrap().code(), Some(0));
         }
+    }
+
+    #[test]
+    fn what_another_host_has_recorded_says_nothing_here() {
+        let now = Timestamp::now();
+        let left_by = |is_elsewhere| LeftBy::new(is_elsewhere, process::id(), Timestamp::MAX, Some(now));
+        assert_eq!(left_by(true), UNSEEN);
+        assert_ne!(left_by(false), UNSEEN);
     }
 
     #[test]

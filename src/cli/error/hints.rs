@@ -9,6 +9,7 @@ use crate::core::agent::child_worktree::{Held, Remedy, Worktree};
 use crate::core::housekeeping::hosting::{Elsewhere, NotTaken};
 use crate::core::id::{FrameId, RequestId};
 use crate::core::text::shell::{shell_path, shell_word};
+use crate::runtime::recovery::room;
 use crate::runtime::run::frame_error::{FrameError, FrameErrorKind, RaisedLimit};
 use crate::runtime::worktrees::worktree::WorktreeError;
 use crate::store::StoreError;
@@ -81,7 +82,7 @@ pub(crate) fn of(error: &FrameError, top: FrameId) -> Vec<String> {
         FrameErrorKind::NoRoom(folder) => {
             vec![then(&format!("free some space on the disk of {}", shell_path(folder)))]
         }
-        FrameErrorKind::ClaudeFolder { folder, .. } => vec![then(&claude_folder(folder))],
+        FrameErrorKind::ClaudeFolder { folder, .. } => vec![then(&room::remedy(folder))],
         FrameErrorKind::Unrecorded(folder) => {
             let folder = shell_path(folder);
             vec![format!("free some space on the disk of {folder}; the next resume has it done again, with a notice")]
@@ -199,13 +200,6 @@ pub(crate) fn install() -> String {
 }
 
 /// The hint that makes a folder of Claude Code usable.
-pub(crate) fn claude_folder(folder: &Path) -> String {
-    format!(
-        "make {} readable and writable for this user, or set CLAUDE_CONFIG_DIR to another folder",
-        shell_path(folder)
-    )
-}
-
 fn carries_on(resume: &str) -> String {
     format!("{resume} continues; nothing is lost")
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::env;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 
 /// Each sign, and what is shown in its place. Both take one column, so that nothing moves.
@@ -20,6 +20,11 @@ const SIGNS: [(char, char); 12] = [
     ('×', 'x'),
     ('·', '-'),
 ];
+
+/// A text for a stream, which may be a terminal.
+pub(super) fn for_stream(stream: &impl IsTerminal, text: String) -> String {
+    if stream.is_terminal() { for_terminal(&text).into_owned() } else { text }
+}
 
 /// A text for a terminal.
 pub(super) fn for_terminal(text: &str) -> Cow<'_, str> {

@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use clap::ColorChoice;
 use jiff::Timestamp;
 
-use crate::cli::output::ascii::for_terminal;
+use crate::cli::output::ascii::for_stream;
 use crate::cli::output::screen::{self, Stream};
 use crate::cli::output::size::width_of_errors;
 use crate::cli::output::stdout::coloured;
@@ -104,7 +104,7 @@ pub(crate) fn hint_at_error(text: &str) {
 
 /// Prints a question for a person, even with `--quiet`. Changed lines are in colour.
 pub(crate) fn ask(text: &str) {
-    let text = for_stream(if has_colours() { coloured(text) } else { escape::block(text) });
+    let text = for_stream(&io::stderr(), if has_colours() { coloured(text) } else { escape::block(text) });
     if screen::keeps(Stream::Err, &text, "") {
         return;
     }
@@ -139,10 +139,6 @@ fn has_colours() -> bool {
     anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never
 }
 
-fn for_stream(text: String) -> String {
-    if io::stderr().is_terminal() { for_terminal(&text).into_owned() } else { text }
-}
-
 /// Prints a message. Later lines of its text cannot pass for other messages of the program.
 fn line(kind: &str, style: Style, text: &str) {
     let escaped = escape::block(text.trim_end());
@@ -159,7 +155,7 @@ fn line(kind: &str, style: Style, text: &str) {
         None => text,
     };
     let time = MANNER.get().filter(|manner| manner.times).map(|_| format!("{:.0} ", Timestamp::now()));
-    let line = for_stream(format!("{}{mark}{text}\n", time.unwrap_or_default()));
+    let line = for_stream(&io::stderr(), format!("{}{mark}{text}\n", time.unwrap_or_default()));
     if screen::keeps(Stream::Err, &line, &plain) {
         return;
     }

@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::Serialize;
 
-use crate::cli::output::ascii::for_terminal;
+use crate::cli::output::ascii::{for_stream, for_terminal};
 use crate::cli::output::screen::{self, Stream};
 use crate::cli::output::size::columns_of;
 use crate::cli::output::{live, pager};
@@ -73,7 +73,7 @@ pub(crate) fn print_quoted(text: &str) -> Result<(), PrintError> {
     if anstream::AutoStream::choice(&io::stdout()) == anstream::ColorChoice::Never {
         return print(text);
     }
-    write(&for_stream(coloured(text)))
+    write(&for_stream(&io::stdout(), coloured(text)))
 }
 
 /// Escapes a text with bars, and colours its changed lines.
@@ -127,7 +127,7 @@ pub(crate) fn print_toned(lines: &[TonedLine]) -> Result<(), PrintError> {
         format!("{before}{style}{part}{style:#}{after}\n")
     };
     let text = lines.iter().map(toned).collect::<String>();
-    write(&for_stream(text))
+    write(&for_stream(&io::stdout(), text))
 }
 
 impl Tone {
@@ -143,10 +143,6 @@ impl Tone {
             Self::Quiet => Style::new().dimmed(),
         }
     }
-}
-
-fn for_stream(text: String) -> String {
-    if io::stdout().is_terminal() { for_terminal(&text).into_owned() } else { text }
 }
 
 fn write(text: &str) -> Result<(), PrintError> {

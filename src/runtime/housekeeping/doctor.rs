@@ -17,7 +17,6 @@ use crate::claude::installation::version::Version;
 use crate::claude::settings::mcp_policy;
 use crate::core::agent::launch::Launch;
 use crate::core::housekeeping::doctor_finding::{Finding, Status};
-use crate::core::text::shell::shell_path;
 use crate::runtime::housekeeping::cron::{self, Crontab};
 use crate::runtime::notifications;
 use crate::runtime::notifications::config_file::{BadConfig, ConfigFile};
@@ -140,8 +139,7 @@ fn room_in(folder: &Path) -> Option<Finding> {
     let shown = folder.display();
     if let Some(why) = room::unwritable(&folder.join("projects")) {
         let message = format!("Claude Code cannot keep conversations in its folder, {shown}: {why}");
-        let hint = format!("make {} readable and writable for this user", shell_path(folder));
-        return Some(Finding::problem("claude-folder", message, hint));
+        return Some(Finding::problem("claude-folder", message, room::remedy(folder)));
     }
     if left < usability::LITTLE_SPACE {
         let message = format!("the disk of Claude Code's folder, {shown}, has {} MB left", left >> 20);

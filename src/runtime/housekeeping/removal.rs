@@ -243,9 +243,8 @@ pub(crate) fn prepare(
             // No further attempt will end the last attempt's orphaned processes.
             if store.frame(*frame)?.is_some_and(|frame| !frame.state.is_over()) {
                 let last = store.attempts(*frame)?.pop();
-                let left_by = last.map_or(LeftBy::Nobody, |attempt| {
-                    // Another host has another clock.
-                    LeftBy::Another { ended: attempt.ended.filter(|_| attempt.host.is_none()) }
+                let left_by = last.map_or(LeftBy::Nobody, |last| {
+                    LeftBy::new(last.host.is_some(), last.runner, last.began, last.ended)
                 });
                 failpoint::around(Step::Sweep, || orphan_processes::end(store.dir().path(), *frame, left_by));
             }

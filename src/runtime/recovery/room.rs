@@ -9,6 +9,7 @@ use rustix::fs::Access;
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::transcript::locate;
 use crate::core::chain::frame::Frame;
+use crate::core::text::shell::shell_path;
 
 /// In bytes. The shortest session takes several times as much.
 const LEAST: u64 = 16 << 10;
@@ -26,6 +27,12 @@ pub(crate) fn unusable(frame: &Frame) -> Option<(PathBuf, io::Error)> {
     let session = locate::expected(&folder, &frame.cwd, frame.session);
     let found = fs::symlink_metadata(&session).err().filter(|error| error.kind() != io::ErrorKind::NotFound);
     found.or_else(|| unwritable(&session)).map(|error| (folder, error))
+}
+
+/// What a person can do about a folder that cannot be used.
+pub(crate) fn remedy(folder: &Path) -> String {
+    let shown = shell_path(folder);
+    format!("make {shown} readable and writable for this user, or set CLAUDE_CONFIG_DIR to another folder")
 }
 
 /// Why a file or folder, or the first folder above it that exists, cannot be written to.

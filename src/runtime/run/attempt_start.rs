@@ -122,11 +122,8 @@ pub(crate) fn start(
     }
     let source = restore::prepare(store, &frame)?;
     let last = store.attempts(frame.id)?.pop();
-    let left_by = last.map_or(LeftBy::Nobody, |last| match last.host {
-        // The clock and the process numbers of another host say nothing here.
-        Some(_) => LeftBy::Another { ended: None },
-        None => LeftBy::new(last.runner, last.began, last.ended),
-    });
+    let left_by =
+        last.map_or(LeftBy::Nobody, |last| LeftBy::new(last.host.is_some(), last.runner, last.began, last.ended));
     let orphans = failpoint::around(Step::Sweep, || orphan_processes::end(store.dir().path(), frame.id, left_by));
     if orphans > 0 {
         let ended = format!("ended {orphans} processes that its last attempt had left behind");
